@@ -64,9 +64,7 @@ class Mask:
         """
         if isinstance(parties, Mask):
             return parties
-        if isinstance(parties, int):
-            return cls.from_ranks([parties])
-        return cls.from_ranks(parties)
+        return cls.from_ranks([parties] if isinstance(parties, int) else parties)
 
     def num_parties(self) -> int:
         """Return the number of parties."""

@@ -77,16 +77,12 @@ class DType(enum.Enum):
             >>> DType.of("float32"), DType.of(np.int64), DType.of("bf16")
             (<DType.F32: 'f32'>, <DType.I64: 'i64'>, <DType.BF16: 'bf16'>)
         """
-        if isinstance(dtype, DType):
-            return dtype
-        if isinstance(dtype, np.dtype) and dtype in _SEEN:
+        if isinstance(dtype, (DType, np.dtype)) and dtype in _SEEN:
             return _SEEN[dtype]
-        if dtype is None:
-            raise TypeError("None is no element type")
         if isinstance(dtype, str) and dtype in cls._value2member_map_:
             return cls(dtype)
         try:
-            name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype).name
+            name = "bfloat16" if str(dtype) == "bfloat16" else np.dtype(dtype or "").name
             found = _FROM_NUMPY[name]
         except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy parses some strings
             raise TypeError(
@@ -118,7 +114,7 @@ class DType(enum.Enum):
         return self.value[0] in "iu"
 
 
-_SEEN: dict[np.dtype[Any], DType] = {}
+_SEEN: dict[DType | np.dtype[Any], DType] = {each: each for each in DType}
 _LONG = str.maketrans({"i": "int", "u": "uint", "f": "float", "c": "complex"})
 _TO_NUMPY: Mapping[DType, str] = {each: each.value.translate(_LONG) for each in DType}
 _FROM_NUMPY: Mapping[str, DType] = {name: each for each, name in _TO_NUMPY.items()}
@@ -372,6 +368,33 @@ class MPType:
         return f"{self.base}@{'?' if self.pmask is None else self.pmask}"
 
 
+_PLAIN = (None, np.ndarray.__array_finalize__, np.memmap.__array_finalize__)
+
+
+def check_whole(value: Any) -> None:
+    """Check that an array of a literal's elements is all of it.
+
+    Raises:
+        TypeError: something would be lost; says what to write.
+
+    Example:
+        >>> check_whole(np.ma.array([30.0, -999.0], mask=[False, True]))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        TypeError: a tensor of a MaskedArray has no mask, ...
+    """
+    if isinstance(value, list | tuple) and not {int, float}.issuperset(map(type, value)):
+        any(map(check_whole, value))
+    missing = getattr(value, "null_count", 0)  # of Arrow; polars has a method
+    if hasattr(value, "isna") and not isinstance(value.dtype, np.dtype):  # of pandas, not NaN
+        missing = value.isna().any()
+    special = getattr(type(value), "__array_finalize__", None) not in _PLAIN  # it keeps something
+    if special or (missing() if callable(missing) else missing):
+        raise TypeError(
+            f"a tensor of a {type(value).__name__} has no mask, missing values, unit or operators; "
+            "fill or drop what is missing (x.filled(0), x.fillna(0)), then write np.asarray(x)"
+        )
+
+
 def array_of(value: Any) -> np.ndarray[Any, Any]:
     """Return a literal as a NumPy array.
 
@@ -390,6 +413,7 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     """
     if is_table(value):
         raise TypeError(table_advice(value))
+    check_whole(value)
     try:
         array = np.asarray(value)
         array = array.astype(DType.of(array.dtype).numpy, copy=False)  # in this order of bytes
@@ -479,8 +503,7 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    is_immutable = base is None or isinstance(base, bytes)
-    if is_immutable and array.dtype == dtype and array.flags.c_contiguous:
+    if isinstance(base, bytes | None) and array.dtype == dtype and array.flags.c_contiguous:
         return array
     array = np.array(array, dtype=dtype, order="C")
     array.flags.writeable = False

@@ -15,7 +15,7 @@ from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import Location
 from mplang_core.ir.source_line import at, caller, trace_errors
 from mplang_core.mask import Mask
-from mplang_core.types import TensorType, array_of
+from mplang_core.types import TensorType, array_of, check_whole
 
 MAX_LITERAL = 64  # elements; a larger literal looks like data
 _warned: set[Location] = set()  # lines, each of which is warned of once
@@ -92,8 +92,9 @@ def public(x: Any) -> Any:
     leaves, spec = read_args((x,), {})
     if any(isinstance(leaf, MPObject) for leaf in leaves):
         raise TraceError(f"{at()}public takes literals; mp.reveal discloses a value to all parties")
-    arrays = [array_of(leaf).view(_Public) if hasattr(leaf, "shape") else leaf for leaf in leaves]
-    return unflatten(spec, arrays)[0][0]
+    with trace_errors("public takes numbers and arrays"):
+        made = [array_of(leaf).view(_Public) if hasattr(leaf, "shape") else leaf for leaf in leaves]
+    return unflatten(spec, made)[0][0]
 
 
 def warn_of_data(literal: Any, advice: str) -> None:
@@ -170,4 +171,5 @@ def literal_type(leaf: Any) -> TensorType:
         TraceError: it is not a tensor.
     """
     with trace_errors("a literal is no tensor"):
+        check_whole(leaf)
         return TensorType.of(leaf)

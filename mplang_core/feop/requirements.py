@@ -47,10 +47,8 @@ def misfit(meta: FeMeta, members: int) -> list[str]:
     An op of one party runs on devices of one member, an op of several parties on devices of
     several. Transforms fit all devices, and so do ops of the controller, whose results are put.
     """
-    if meta.op_kind == "transform" or meta.execution_model == "in_controller":
-        return []
-    if meta.execution_model == "single_rank" and members != 1:
+    model = "" if meta.op_kind == "transform" else meta.execution_model
+    if model == "single_rank" and members != 1:
         return [f"it runs at one party, the device has {members}"]
-    if meta.execution_model == "multi_party" and members == 1:
-        return ["several parties run it together, the device has one"]
-    return []
+    several = "several parties run it together, the device has one"
+    return [several] if model == "multi_party" and members == 1 else []

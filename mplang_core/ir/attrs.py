@@ -15,7 +15,7 @@ from typing import Any, Generic, Never, TypeAlias, TypeVar
 import numpy as np
 
 from mplang_core.mask import Mask
-from mplang_core.types import Attribute, DType, frozen
+from mplang_core.types import Attribute, DType, array_of, frozen
 
 AttrValue: TypeAlias = (
     bool
@@ -189,7 +189,7 @@ class _Normalizer(AttrVisitor[AttrValue]):
         return tuple(normalize(item) for item in value)
 
     def visit_array(self, value: np.ndarray[Any, Any]) -> AttrValue:
-        return frozen(value)
+        return frozen(array_of(value))
 
     def visit_mapping(self, value: Mapping[str, Any]) -> AttrValue:
         if not all(isinstance(name, str) for name in value):

@@ -93,9 +93,10 @@ def value_of(literal: Any) -> Any:
     try:
         return frozen(array_of(literal))
     except TypeError:
-        with contextlib.suppress(WireError):
-            type_of(literal)
-            return literal
+        if not isinstance(literal, np.ndarray):
+            with contextlib.suppress(WireError):
+                type_of(literal)
+                return literal
         raise
 
 
@@ -161,8 +162,7 @@ def _codec(kind: BaseType) -> Codec:
 
 def _encode_tensor(value: Any) -> Encoded:
     flat = np.ravel(np.asarray(value, DType.of(value.dtype).numpy)).view(np.uint8)
-    header = {"dtype": DType.of(value.dtype).value, "shape": list(value.shape)}
-    return header, [flat.data]
+    return {"dtype": DType.of(value.dtype).value, "shape": list(value.shape)}, [flat.data]
 
 
 def _decode_tensor(

@@ -107,8 +107,7 @@ class HostVar(ContextBound):
         self.labels: Mapping[int, Any] | None = None
 
     def __repr__(self) -> str:
-        held = "".join("-" if value is None else "x" for value in self.values)
-        return f"HostVar({held})"
+        return f"HostVar({''.join('-' if value is None else 'x' for value in self.values)})"
 
 
 class SimpHost(Interpreter, InterpContext):
@@ -281,9 +280,7 @@ class SimpHost(Interpreter, InterpContext):
         if not isinstance(error, Exception):
             return error
         text, op, where = told_of(error)
-        message = (
-            f"party {rank} failed" + (f" in {op}" if op else "") + (f" at {where}" if where else "")
-        )
+        message = f"party {rank} failed{f' in {op}' * bool(op)}{f' at {where}' * bool(where)}"
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         return failure
@@ -347,6 +344,4 @@ def told_of(error: BaseException) -> tuple[str, str | None, str | None]:
 
 def _blame(error: BaseException) -> int:
     """Return the rank of an error as the cause of a failure; aborts and timeouts are effects."""
-    if isinstance(error, AbortedError):
-        return 2
-    return 1 if isinstance(error, CommError) else 0
+    return 2 if isinstance(error, AbortedError) else int(isinstance(error, CommError))

@@ -67,8 +67,7 @@ Place: TypeAlias = tuple[AnyType, Any]
 
 def places_of(tfn: TracedFunction) -> list[Place]:
     """Return the type and the device of each result of a traced function."""
-    types = (value.type for value in tfn.out_vars)
-    return list(zip(types, tfn.out_devices, strict=True))
+    return [(out.type, device) for out, device in zip(tfn.out_vars, tfn.out_devices, strict=True)]
 
 
 def differing(

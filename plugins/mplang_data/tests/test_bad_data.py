@@ -169,7 +169,7 @@ def test_a_line_of_csv_with_other_columns_is_told_without_its_content(folder):
     lines[1000] = "p999,secret,7,8,9"
     (folder / "people.csv").write_text("\n".join(lines))
     with on_simulator(bank(f"csv:{folder}/people.csv")) as made:
-        with pytest.raises(PartyError, match="damaged") as caught:
+        with pytest.raises(PartyError, match="row 1001 has 5 fields") as caught:
             mp.evaluate(made, read())
         assert "secret" not in str(caught.value)
 
@@ -449,7 +449,7 @@ def test_only_an_empty_field_of_csv_is_null(tmp_path):
     (nan,) = rows_of_csv(tmp_path, "f\nnan\n", f="float64")
     assert np.isnan(nan["f"])
     for word in ("NA", "null", "#N/A"):
-        with pytest.raises(PartyError, match="damaged"):
+        with pytest.raises(PartyError, match="row 2, column 'a': it is no int64"):
             rows_of_csv(tmp_path, f"a\n{word}\n", a="int64")
 
 
@@ -461,7 +461,8 @@ def test_a_column_that_csv_lacks_is_named(tmp_path):
 
 
 def test_no_line_of_csv_is_lost(tmp_path):
-    assert rows_of_csv(tmp_path, "a\n1\n\n3\n", a="int64") == [{"a": 1}, {"a": None}, {"a": 3}]
+    with pytest.raises(PartyError, match="one column and blank lines"):  # perhaps it is a null
+        rows_of_csv(tmp_path, "a\n1\n\n3\n", a="int64")
     lines = "".join(f'{i},"one\ntwo, ""three"""\n' for i in range(60_000))
     found = rows_of_csv(tmp_path, "a,s\n" + lines, a="int64", s="string")
     assert [row["a"] for row in found] == list(range(60_000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from mplang_dp import kernels
 
@@ -84,6 +85,22 @@ def test_numbers_that_are_none_do_not_spoil_a_result(exact):
     assert run(people, "sum", "pay", low=-1, high=10, epsilon=1) == pytest.approx(14, abs=1e-3)
     people = {"id": [1, 1, 2], "pay": [np.inf, -np.inf, 5.0]}
     assert run(people, "sum", "pay", low=-1, high=10, epsilon=1) == pytest.approx(5, abs=1e-3)
+
+
+@pytest.mark.once
+def test_nan_is_a_missing_value_as_null_is(exact):
+    """Also as the unit, and where a unit's numbers are infinite in both directions."""
+    for missing in (None, float("nan")):
+        people = pa.table({"id": [1, 2, 2, 3], "pay": [100.0, missing, 100.0, missing]})
+        assert run(people, "mean", "pay", low=0, high=200, epsilon=1) == pytest.approx(100, abs=0.1)
+        found = run(people, "sum", "pay", low=50, high=200, epsilon=1)
+        assert found == pytest.approx(200, abs=0.1)
+        owners = pa.table({"id": [1.0, missing, missing], "pay": [5.0, 7.0, 7.0], "n": [1, 2, 2]})
+        assert run(owners, "count", epsilon=1) == 1
+        assert run(owners, "sum", "pay", low=0, high=9, epsilon=1) == pytest.approx(5, abs=0.1)
+        assert run(owners, "histogram", "n", [1, 2], epsilon=1).tolist() == [1, 0]
+    people = {"id": [1, 1, 2], "pay": [np.inf, -np.inf, 100.0]}
+    assert run(people, "mean", "pay", low=0, high=200, epsilon=1) == pytest.approx(100, abs=0.1)
 
 
 @pytest.mark.once

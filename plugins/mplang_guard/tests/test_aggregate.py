@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -143,6 +144,13 @@ def test_floats_that_are_no_numbers_count_as_missing():
     (found,) = run(people, unit="id", k=2, **wanted)
     assert found == {"n": 2, "total": 4.0, "std": pytest.approx(2**0.5)}
     assert run(people, unit="id", k=3, **wanted) == []
+
+
+def test_nobody_is_called_nan():
+    """As null, it is no person, of which there have to be so many."""
+    people = pa.table({"id": [1.0, 2.0, np.nan], "pay": [1, 2, 4]})
+    assert run(people, unit="id", k=2, total=("pay", "sum")) == [{"total": 3}]
+    assert run(people, unit="id", k=3, total=("pay", "sum")) == []
 
 
 @pytest.mark.parametrize("by", [None, 3])

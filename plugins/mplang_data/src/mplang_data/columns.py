@@ -61,13 +61,15 @@ def check_there(columns: Sequence[str], names: Sequence[str]) -> None:
 def reading() -> Iterator[None]:
     """Turn what Arrow raises for a damaged source into an error that tells no data.
 
+    Its detail is Arrow's reason.
+
     Raises:
         SourceError: the source cannot be read.
     """
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        detail = " ".join(str(error).split())[:300]
         raise SourceError(
-            f"it is damaged, or no such file ({type(error).__name__}); its owner can run "
-            "mplang data check"
+            f"it is damaged, or no such file ({type(error).__name__})", detail=detail
         ) from error

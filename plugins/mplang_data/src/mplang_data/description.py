@@ -49,7 +49,16 @@ Range: TypeAlias = Annotated[tuple[_End, _End], AfterValidator(_ordered)]
 
 
 class SourceError(Exception):
-    """A source does not hold what its owner says. The text names columns, no values and no path."""
+    """A source does not hold what its owner says. The text names columns, no values and no path.
+
+    Args:
+        text: what a coordinator may read: it depends on no row.
+        detail: what is wrong where, for the owner and on a simulator: a column, a row, a remedy.
+    """
+
+    def __init__(self, text: str, *, detail: str = "") -> None:
+        super().__init__(text)
+        self.detail = detail
 
 
 class NoDataSetError(Exception):

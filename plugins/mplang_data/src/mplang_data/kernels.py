@@ -51,5 +51,6 @@ def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> An
             "worker's `data`, and you among its `readers`"
         ) from error
     except SourceError as error:  # its owner is told, whatever a coordinator is
-        log.error("data set %s is not what is published: %s", name, error)
-        raise KernelError(f"data set {name!r} is not what its owner published: {error}") from error
+        why = f"{error}: {error.detail}" if error.detail else str(error)
+        log.error("data set %s is not what is published: %s", name, why)
+        raise KernelError(f"data set {name!r} is not what its owner published: {why}") from error

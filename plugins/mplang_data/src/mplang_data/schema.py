@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from mplang_tables import arrow
 from pyarrow import csv, parquet
 
@@ -17,8 +18,10 @@ from mplang_core import TensorType
 from mplang_core.ext import ConfigError
 from mplang_data.apart import run_apart
 from mplang_data.apart.child import serve
+from mplang_data.description import SourceError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
+from mplang_data.sources.csv_errors import header_problem
 from mplang_data.sources.files import Files, close_all, mapped, open_files
 from mplang_data.sources.npy_file import read_head
 
@@ -68,13 +71,30 @@ def _read(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
 
 
 def _columns(kind: str, file: int) -> dict[str, str]:
+    if kind == "csv":
+        return _of_csv(mapped(file))
     data = pa.BufferReader(mapped(file))
-    if kind == "parquet":
-        found = parquet.read_schema(data)
-    elif kind == "csv":
-        found = csv.read_csv(data).schema  # of all rows: the first may look like integers
-    else:
-        found = pa.ipc.open_file(data).schema
+    return _types(parquet.read_schema(data) if kind == "parquet" else pa.ipc.open_file(data).schema)
+
+
+def _of_csv(data: Any) -> dict[str, str]:
+    problem = header_problem(data)
+    if problem is not None:
+        raise SourceError(problem)
+    parse = csv.ParseOptions(newlines_in_values=True)
+    found = csv.read_csv(pa.BufferReader(data), parse_options=parse)  # all rows: 7 may come first
+    integers = {field.name: pa.string() for field in found.schema if field.type == pa.int64()}
+    if integers:
+        convert = csv.ConvertOptions(column_types=integers, include_columns=list(integers))
+        words = csv.read_csv(pa.BufferReader(data), None, parse, convert)
+        for name in integers:  # 00501 is a code, and no number
+            if pc.any(pc.match_substring_regex(words[name], r"^\s*-?0\d")).as_py():
+                i = found.column_names.index(name)
+                found = found.set_column(i, name, words[name])
+    return _types(found.schema)
+
+
+def _types(found: Any) -> dict[str, str]:
     # a column of nulls has no type; its owner knows it
     there = [field for field in found if field.type != pa.null()]
     return {field.name: str(arrow.plain_type(field.type)) for field in there}

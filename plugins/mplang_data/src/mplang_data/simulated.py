@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from mplang_core import BaseType, TableType, TensorType
-from mplang_core.ext import ConfigError, plugin_manager, type_of
+from mplang_core.ext import ConfigError, array_of, plugin_manager, type_of
 from mplang_data.description import SIZE, Description, NoDataSetError, NotOfferedError, check_name
 from mplang_data.holding import DataSet, Opened
 from mplang_data.known import Catalogue
@@ -147,7 +147,7 @@ def _opener(given: Any) -> tuple[Description, Opener]:
 
 
 def _array(given: np.ndarray[Any, Any]) -> Any:
-    return np.array(given, given.dtype.newbyteorder("="))
+    return np.array(array_of(given))  # no later change of it reaches the copy
 
 
 def _table(given: Any) -> Any:

@@ -38,7 +38,7 @@ def count(
     Raises:
         KernelError: the table is not of its type.
     """
-    rows = f"SELECT least(count(*), {per_unit}) AS n FROM rows {_by(unit)}"
+    rows = f"SELECT least(count(*), {per_unit}) AS n FROM rows {_by(ctx, unit)}"
     found = _ask(ctx, table, f"SELECT coalesce(sum(n), 0) AS n FROM ({rows})", _NUMBER)
     (told,) = noisy([int(found[0])], per_unit, per_unit, epsilon, delta)
     return np.int64(told)
@@ -132,7 +132,8 @@ def histogram(
     bins = pc.index_in(there[column], pa.array(values, there[column].type))
     given = pa.table({"unit": there[unit], "n": bins})
     ranked = "row_number() OVER (PARTITION BY unit ORDER BY n) AS place"
-    rows = "SELECT DISTINCT unit, n FROM rows WHERE unit IS NOT NULL AND n IS NOT NULL"
+    whose = _known(there.schema.field(unit).type, "unit")
+    rows = f"SELECT DISTINCT unit, n FROM rows WHERE {whose} AND n IS NOT NULL"
     sql = f"SELECT n FROM (SELECT n, {ranked} FROM ({rows})) WHERE place <= {per_unit}"
     found = run(sql, {"rows": given}, _NUMBER, op=ctx.op.opcode)["n"].to_numpy()
     counts = np.bincount(found.astype(np.int64), minlength=len(values))
@@ -153,11 +154,13 @@ def _noisy_sum(values: Any, largest: float, epsilon: float, delta: float) -> flo
 
 
 def _per_unit(ctx: KernelContext, table: Any, function: str, unit: str, column: str) -> Any:
-    """Return for each unit the sum or the mean of its numbers; one that is none counts as 0."""
-    value = quoted(column)
-    number = f"{function}(CAST({value} AS DOUBLE))"
-    sql = f"SELECT {number} AS n FROM rows {_by(unit, f'AND {value} IS NOT NULL')}"
-    return np.nan_to_num(_ask(ctx, table, sql, _VALUES), posinf=np.inf, neginf=-np.inf)
+    """Return for each unit the sum or the mean of its numbers; NaN is missing, as null is.
+
+    A unit without numbers is left out, and so is one whose infinities cancel out.
+    """
+    number = f"{function}(CAST({quoted(column)} AS DOUBLE))"
+    found = _ask(ctx, table, f"SELECT {number} AS n FROM rows {_by(ctx, unit, column)}", _VALUES)
+    return found[~np.isnan(found)]
 
 
 def _ask(ctx: KernelContext, table: Any, sql: str, gives: TableType) -> Any:
@@ -173,5 +176,14 @@ def _check(ctx: KernelContext, table: Any) -> None:
     arrow.check_is(cast(TableType, ctx.op.inputs[0].type), table, "table")
 
 
-def _by(unit: str, more: str = "") -> str:
-    return f"WHERE {quoted(unit)} IS NOT NULL {more} GROUP BY {quoted(unit)}"
+def _by(ctx: KernelContext, unit: str, *columns: str) -> str:
+    """Return SQL that groups rows by unit, without those where the unit or a column is missing."""
+    kinds = dict(cast(TableType, ctx.op.inputs[0].type).columns)
+    there = " AND ".join(_known(kinds[name], quoted(name)) for name in (unit, *columns))
+    return f"WHERE {there} GROUP BY {quoted(unit)}"
+
+
+def _known(kind: Any, name: str) -> str:
+    """Return SQL of whether there is a value: neither null nor NaN."""
+    is_float = str(kind) in ("float", "double")
+    return f"{name} IS NOT NULL" + (f" AND NOT isnan({name})" if is_float else "")

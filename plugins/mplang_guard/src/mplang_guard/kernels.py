@@ -79,6 +79,8 @@ def query_of(
     for column in dict.fromkeys(column for _, _, column in aggregates if column):
         enough.append(f"{units} FILTER ({_value(column, types[column])} IS NOT NULL) >= {k}")
     rows = f'"rows" WHERE {quoted(unit)} IS NOT NULL'
+    if types[unit] in ("float", "double"):  # NaN is nobody, as null is
+        rows += f" AND NOT isnan({quoted(unit)})"
     if max_share < WHOLE:
         numbers = [
             Number(function, _value(column, types[column]) if column else "")

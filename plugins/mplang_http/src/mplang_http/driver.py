@@ -364,7 +364,7 @@ class SimpHttpDriver(ObservedHost):
 
     def read_literal(self, literal: Any) -> Any:
         """Return what a user puts; an array is not copied, as it is uploaded before put returns."""
-        if not isinstance(literal, np.ndarray):
+        if type(literal) is not np.ndarray:
             return super().read_literal(literal)
         array = np.asarray(literal, TensorType.of(literal).dtype.numpy).view()
         array.flags.writeable = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -107,7 +108,10 @@ def _table(data: Any) -> Any:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
-        return pa.table(dict(data))
+        made = pa.table(dict(data))
+        for name, column in data.items():
+            _check_times(name, column, made.schema.field(name).type)
+        return made
     if hasattr(data, "index") and hasattr(data, "columns"):  # a frame of pandas
         unnamed = [i for i, name in enumerate(data.index.names) if name is None]
         if 0 < len(unnamed) < data.index.nlevels:
@@ -117,6 +121,22 @@ def _table(data: Any) -> Any:
         is_named = any(name is not None for name in data.index.names)
         return pa.Table.from_pandas(data, preserve_index=is_named)
     return pa.table(data)  # whatever exports Arrow data
+
+
+def _check_times(name: str, column: Any, kind: Any) -> None:
+    """Check that Arrow cut off no hours and no zones, since it goes by the first times of a list.
+
+    Raises:
+        ValueError: a list has dates and times, or times with and without a zone.
+    """
+    if not isinstance(column, list | tuple) or not pa.types.is_temporal(kind):
+        return
+    times = [each for each in column if isinstance(each, datetime)]
+    zones = {each.tzinfo is not None for each in times}
+    if len(zones) > 1:
+        raise ValueError(f"column {name!r} has times with a zone, and others without")
+    if times and pa.types.is_date(kind):
+        raise ValueError(f"column {name!r} has dates, and times among them; make all of them times")
 
 
 def plain(found: Any) -> Any:

@@ -68,7 +68,7 @@ def serve(
         _confine(reached, asked["size"])
         told["value"] = work(asked, [int(each) for each in sys.argv[1:]])
     except SourceError as error:
-        told |= {"error": str(error), "detail": error.__cause__ and _detail(error.__cause__)}
+        told |= {"error": str(error), "detail": _detail_of(error)}
     except MemoryError as error:
         public = f"it takes more than {asked['size']} bytes of memory (size, in the catalogue)"
         told |= {"error": public, "detail": _detail(error)}
@@ -98,6 +98,14 @@ def _confine(reach: Reach, size: int) -> None:
     give_up_files(reach.readable, reach.writable, reach.ports)
     set_limits(memory=size + OWN, files=FILES, written=reach.written)
     give_up_calls(reach.calls)
+
+
+def _detail_of(error: SourceError) -> str | None:
+    """Return what is for the owner: what is wrong where, and the reason of who read it."""
+    cause = error.__cause__ and _detail(error.__cause__)
+    if cause and error.detail and error.detail not in cause:
+        return f"{error.detail} ({cause})"
+    return cause or error.detail or None
 
 
 def _detail(error: BaseException) -> str:

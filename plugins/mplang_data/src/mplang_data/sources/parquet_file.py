@@ -35,19 +35,23 @@ class ParquetFiles(Files):
         from mplang_tables.scan import Scan
 
         from mplang_data.columns import check_schema, reading, table_type
+        from mplang_data.sources.int96 import unit_of_int96
 
         wanted, buffers = table_type(kind), [mapped(file) for file in files]
         names = [name for name, _ in wanted.columns]
         if not _OF_ARROW.isdisjoint(names):
             raise SourceError(f"a column is called as one of Arrow's own: {sorted(_OF_ARROW)}")
+        with reading():
+            times = {"coerce_int96_timestamp_unit": unit_of_int96(buffers, wanted)}
         # it is mapped: to read ahead takes memory, and no time off
         form = ds.ParquetFileFormat(
-            default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
+            read_options=ds.ParquetReadOptions(**times),
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False),
         )
 
         def batches() -> Iterator[Any]:
             for buffer in buffers:
-                with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False) as file:
+                with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False, **times) as file:
                     for batch in file.iter_batches(BATCH, columns=names):
                         yield batch.select(names)
 
