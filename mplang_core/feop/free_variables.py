@@ -34,7 +34,8 @@ def free_variables(fn: FunctionType) -> Iterator[Any]:
         seen.add(here)
         for item in (*captured(here), *globals_read(here)):
             yield item
-            used = inspect.unwrap(item) if callable(item) else item
+            wraps = inspect.getattr_static(item, "__wrapped__", None) is not None
+            used = inspect.unwrap(item) if wraps and callable(item) else item
             if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
                 todo.append(used)
 
