@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import enable_x64
-from jax._src import config
+from jax._src import config, source_info_util
 from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
@@ -99,9 +99,20 @@ class TracedFunction:
         return text
 
 
+_CALLS = frozenset(
+    {"checkpoint", "closed_call", "composite", "core_call", "custom_jvp_call", "custom_vjp_call"}
+    | {"custom_vjp_call_jaxpr", "jit", "pjit", "remat2"}
+)
+"""Primitives that call one function. No derivative is left to be taken when this runs."""
+
+
 def _hides_consts(jaxpr: Any) -> bool:
     """Return whether an inner function or loop body of a jaxpr captures arrays."""
-    return any(_hides(inner) for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn))
+    return any(map(_has_hidden, jaxpr.eqns))
+
+
+def _has_hidden(eqn: Any) -> bool:
+    return any(map(_hides, inner_jaxprs(eqn)))
 
 
 def _hides(inner: Any) -> bool:
@@ -118,19 +129,24 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 
     for eqn in jaxpr.eqns:
         ins = [read(var) for var in eqn.invars]
-        if any(map(_hides, inner_jaxprs(eqn))):
-            outs = _run_inner(eqn, ins)
-        else:
-            outs = eqn.primitive.bind(*ins, **eqn.params)
-            outs = outs if eqn.primitive.multiple_results else [outs]
+        names = source_info_util.current_name_stack() + eqn.source_info.name_stack
+        place = source_info_util.user_context(eqn.source_info.traceback, name_stack=names)
+        with place, eqn.ctx.manager:
+            outs = _run_inner(eqn, ins) if _has_hidden(eqn) else _bind(eqn, ins)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(var) for var in jaxpr.outvars]
+
+
+def _bind(eqn: Any, ins: list[Any]) -> Sequence[Any]:
+    functions, params = eqn.primitive.get_bind_params(eqn.params)
+    outs: Any = eqn.primitive.bind(*functions, *ins, **params)
+    return outs if eqn.primitive.multiple_results else [outs]
 
 
 def _run_inner(eqn: Any, ins: list[Any]) -> list[Any]:
     params, inner = eqn.params, [_as_function(inner) for inner in inner_jaxprs(eqn)]
     match eqn.primitive.name:
-        case "jit" | "pjit" | "closed_call" | "remat2" | "checkpoint" | "custom_jvp_call":
+        case name if name in _CALLS:
             return inner[0](*ins)
         case "scan":
             fixed, rest = ins[: params["num_consts"]], ins[params["num_consts"] :]
