@@ -34,8 +34,7 @@ def free_variables(fn: FunctionType) -> Iterator[Any]:
         seen.add(here)
         for item in (*captured(here), *globals_read(here)):
             yield item
-            wraps = inspect.getattr_static(item, "__wrapped__", None) is not None
-            used = inspect.unwrap(item) if wraps and callable(item) else item
+            used = inspect.unwrap(item) if inspect.getattr_static(item, "__wrapped__", 0) else item
             if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
                 todo.append(used)
 

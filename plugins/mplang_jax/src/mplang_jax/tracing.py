@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax import enable_x64
-from jax._src import config, source_info_util
+from jax._src import config, core, source_info_util
 from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
-from mplang_core.ext import flatten
+from mplang_core.ext import TraceError, at, flatten
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
 
@@ -74,11 +76,21 @@ class TracedFunction:
     def _flat(self, *leaves: Any) -> list[Any]:
         outs = self._fn(*self._signature.fill(leaves), **self._signature.kwargs)
         flat, self.out_tree = flatten(outs)
+        for leaf in flat:
+            if not _is_array(leaf):
+                name = getattr(self._fn, "__name__", type(self._fn).__name__)
+                raise TraceError(f"{at()}{name} returns {_described(leaf)}")
         return flat
 
     def _trace(self) -> Any:
         avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in self._operands]
-        traced = jax.make_jaxpr(self._flat)(*avals)
+
+        @functools.wraps(self._fn)
+        def flat(*leaves: Any) -> list[Any]:
+            return self._flat(*leaves)
+
+        flat.__signature__ = inspect.signature(self._flat)  # type: ignore[attr-defined]
+        traced = jax.make_jaxpr(flat)(*avals)  # with the user's name in JAX's errors
         if not _hides_consts(traced.jaxpr):
             return traced
         inlined = lambda *args: _run(traced.jaxpr, traced.consts, args)  # noqa: E731
@@ -97,6 +109,20 @@ class TracedFunction:
             lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
             text: str = lowered.as_text(debug_info=True)
         return text
+
+
+def _is_array(leaf: Any) -> bool:
+    if isinstance(leaf, core.Tracer) or hasattr(leaf, "__jax_array__"):
+        return True  # values of a program have it, and tell themselves what to do
+    return bool(core.valid_jaxtype(leaf))
+
+
+def _described(leaf: Any) -> str:
+    kind = "a function" if inspect.isroutine(leaf) else f"a {type(leaf).__name__}"
+    return (
+        f"{kind}; a function that JAX compiles returns arrays and numbers, in tuples, lists, "
+        "dicts, dataclasses and registered classes; see jax.tree_util.register_pytree_node"
+    )
 
 
 _CALLS = frozenset(
