@@ -60,13 +60,11 @@ class Names(NamedTuple):
     Attributes:
         globals: the globals that it may read.
         own: the names outside of it that it assigns.
-        imports: the packages that it imports.
         all: all names, of attributes, too.
     """
 
     globals: tuple[str, ...]
     own: frozenset[str]
-    imports: frozenset[str]
     all: frozenset[str]
 
 
@@ -79,10 +77,8 @@ def names_of(code: CodeType) -> Names:
     own.update(*(names.own for names in inner))
     reads = [name for op, name in steps if op in ("LOAD_GLOBAL", "LOAD_NAME")]
     reads += [name for names in inner for name in names.globals]
-    imports = {name.partition(".")[0] for op, name in steps if op == "IMPORT_NAME"}
     return Names(
         tuple(name for name in dict.fromkeys(reads) if name not in own),
         frozenset(own),
-        frozenset(imports.union(*(names.imports for names in inner))),
         frozenset({*code.co_names}.union(*(names.all for names in inner))),
     )

@@ -11,7 +11,7 @@ import numpy as np
 import optree
 
 from mplang_core.errors import TraceError
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import at, is_skipped
 from mplang_core.types import BaseType, DType, MPType, TensorType
 
 PyTreeDef = optree.PyTreeSpec
@@ -59,9 +59,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def _dataclass_rule(cls: type) -> Any:
-    if not is_dataclass(cls) or issubclass(cls, BaseType | MPType):
-        return None
-    if cls.__module__.partition(".")[0].startswith("mplang_"):
+    if not is_dataclass(cls) or issubclass(cls, BaseType | MPType) or is_skipped(cls.__module__):
         return None
     every = fields(cls)
     static = tuple(f.name for f in every if f.metadata.get("static"))

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any, get_args
 
-from mplang_core.ext import free_variables, is_skipped, names_of
+from mplang_cache.reads import uses_of
+from mplang_core.ext import free_variables, is_skipped
 
 
 def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
@@ -37,7 +38,8 @@ def packages_of(fn: Callable[..., Any]) -> frozenset[str]:
     for hint in fn.__annotations__.values():
         signed += _named(hint, fn.__globals__)
     named = [*free_variables(fn), *signed, *map(type, signed)]
-    return frozenset(map(package_of, named)) | names_of(fn.__code__).imports
+    imports = {found.module.partition(".")[0] for found in uses_of(fn.__code__).imports}
+    return frozenset(map(package_of, named)) | imports
 
 
 def _named(hint: Any, scope: Mapping[str, Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from mplang_cache import compiled_once, packages_of
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
-from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
+from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, unflatten
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
@@ -72,7 +72,7 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
     from mplang_stablehlo import module, read, signature_of, source_lines
 
-    from mplang_jax import admission, tracing
+    from mplang_jax import admission, trace_errors, tracing
 
     operands = _tensors(signature.operands)
     try:
@@ -84,12 +84,7 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     except MPLangError:
         raise
     except Exception as error:
-        name = getattr(fn, "__name__", type(fn).__name__)
-        reason = str(error).split("\n", 1)[0]
-        raise TraceError(
-            f"{raised(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-            f"{type(error).__name__}: {reason}{_advice(error)}"
-        ) from error
+        raise trace_errors.told(error, fn, operands) from error
     takes, gives = signature_of(code)
     attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
     return FeProgram(
@@ -99,18 +94,6 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         consts=traced.consts,
         meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
     )
-
-
-def _advice(error: Exception) -> str:
-    advice = {
-        "TracerBoolConversionError": "instead of `if` use jnp.where or jax.lax.cond",
-        "TracerArrayConversionError": "use jnp instead of np inside of the function",
-        "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
-        "OverflowError": "a Python number takes the type of what it meets, and this one is too "
-        "large for that; write np.int64(...) around it",
-        "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
-    }.get(type(error).__name__)
-    return f" Hint: {advice}" if advice else ""
 
 
 def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:

@@ -15,6 +15,7 @@ from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
+from mplang_jax import trace_errors
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
 
@@ -43,6 +44,8 @@ class TracedFunction:
         self.out_tree: Any = None
         wide = any(kind.dtype.is_64bit for kind in operands)
         self._jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
+        if any(isinstance(const, core.Tracer) for const in self._jaxpr.consts):
+            raise TraceError(f"{at()}{trace_errors.LEAKED}")
         self.consts = tuple(np.asarray(const) for const in self._jaxpr.consts)
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
