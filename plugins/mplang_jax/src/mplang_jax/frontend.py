@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mplang_cache import compiled_once, packages_of
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
-from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, unflatten
+from mplang_core.ext import (
+    Caching,
+    Capabilities,
+    TraceError,
+    at,
+    checks_determinism,
+    fe_process_state,
+    flatten,
+    pack,
+    unflatten,
+)
+
+if TYPE_CHECKING:  # it imports JAX
+    from mplang_jax.tracing import TracedFunction
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
@@ -70,16 +83,14 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
-    from mplang_stablehlo import module, read, signature_of, source_lines
+    from mplang_stablehlo import module, signature_of, source_lines
 
-    from mplang_jax import admission, trace_errors, tracing
+    from mplang_jax import trace_errors, tracing
 
     operands = _tensors(signature.operands)
     try:
         traced = tracing.TracedFunction(fn, signature, operands)
-        located = module.artifact(traced.lower())
-        code = pack(module.canonical_of(located))
-        admission.XLA.admit(read(code))
+        code, located = _lowered_once(traced)
         source_lines.record(code, located, tracer=tracing.__file__)
     except MPLangError:
         raise
@@ -94,6 +105,34 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         consts=traced.consts,
         meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
     )
+
+
+def _lowered_once(traced: TracedFunction) -> tuple[bytes, bytes]:
+    """Return the code of a traced function, and the artifact with its source lines.
+
+    A function that has no key is traced each time, and lowered once.
+    """
+    from mplang_stablehlo import environment
+
+    key = None if checks_determinism() else traced.key
+    if key is None:
+        return _lowered(traced)
+    state = fe_process_state("jax.compile, lowered")
+    kept: tuple[bytes, bytes] = state.get_or_make(
+        (key, environment.settings()), lambda: _lowered(traced)
+    )
+    return kept
+
+
+def _lowered(traced: TracedFunction) -> tuple[bytes, bytes]:
+    from mplang_stablehlo import module, read
+
+    from mplang_jax import admission
+
+    located = module.artifact(traced.lower())
+    code = pack(module.canonical_of(located))
+    admission.XLA.admit(read(code))
+    return code, located
 
 
 def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:

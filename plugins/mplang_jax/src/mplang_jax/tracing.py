@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ from jax.extend.core import Literal
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
 from mplang_jax import trace_errors
+from mplang_jax.structure import key_of as structural_key
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
 
@@ -98,6 +99,13 @@ class TracedFunction:
             return traced
         inlined = lambda *args: _run(traced.jaxpr, traced.consts, args)  # noqa: E731
         return jax.make_jaxpr(inlined)(*avals)
+
+    @property
+    def key(self) -> Hashable:
+        """Key of what is lowered; ``None`` if it has a part that is not compared."""
+        structure = structural_key(self._jaxpr.jaxpr, __file__)
+        kinds = tuple((const.shape, const.dtype) for const in self.consts)
+        return None if structure is None else (structure, kinds, self.x64, len(self._operands))
 
     def lower(self) -> str:
         """Return StableHLO with source lines; it takes the operands, then the consts."""
