@@ -41,6 +41,7 @@ class CompiledFunction:
         self._lock = threading.Lock()
         functools.update_wrapper(cast(Any, self), fn)
 
+    @of_user
     def trace(self, parent: SimpHost | None, *args: Any, **kwargs: Any) -> TracedFunction:
         """Return the traced function for a signature; trace it if the cache has none.
 

@@ -37,7 +37,7 @@ from mplang_core.feop.meta import (
     FeMeta as FeMeta,
     Feop as Feop,
 )
-from mplang_core.feop.program import PyTreeDef as PyTreeDef
+from mplang_core.feop.program import PyTreeDef as PyTreeDef, nest_rules as nest_rules
 from mplang_core.feop.state import fe_process_state as fe_process_state
 from mplang_core.ir import (
     AnyType as AnyType,

@@ -418,12 +418,23 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
         array = array.astype(DType.of(array.dtype).numpy, copy=False)  # in this order of bytes
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{type(value).__name__} is no tensor: {error}; strings and dates are columns of "
-            "tables; these, and plugins' values, are put outside of the function: mp.put("
-            '"P0", pyarrow.table({"name": ["a", "b"]}))'
-        ) from None
+        name = type(value).__name__
+        reasons = (why for kind, why in _NO_TENSORS.items() if name.endswith(kind))
+        reason = next(reasons, f"{error}; {_TABLES_ADVICE}")
+        raise TypeError(f"{name} is no tensor: {reason}") from None
     return array
+
+
+_TABLES_ADVICE = (
+    "strings and dates are columns of tables; these, and plugins' values, are put outside of the "
+    'function: mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
+)
+_NO_TENSORS = {  # by the end of a class's name
+    "Tracer": "it leaked out of the function that it was traced in, which has ended; return it "
+    "from that function, and use what the call gives",
+    "LazyFrame": 'it has no rows yet; outside of the function: mp.put("P0", frame.collect())',
+    "int": "it has more than 64 bits; write it as a float, which rounds it, as in float(2**64)",
+}
 
 
 _BYTES = (bytes, bytearray)  # a constant: size_of runs for each message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, cast
@@ -69,7 +68,8 @@ def trace_once(
     key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
     if key in kept:
         around, known = kept[key]
-        if _same(around, list(free_variables(fn))) and _all_in(known.captures, around, ctx):
+        same = list(map(id, around)) == list(map(id, free_variables(fn)))
+        if same and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
     tfn = trace(ctx, fn, *args, **kwargs)
     if isinstance(owner, TraceContext) or not tfn.captures:  # a host must not keep values alive
@@ -86,10 +86,6 @@ def _cache_owner(ctx: MPContext) -> MPContext:
 
 def _is_fixed(leaf: Any) -> bool:
     return isinstance(leaf, MPObject | str | bytes | enum.Enum) or is_literal(leaf)
-
-
-def _same(before: Sequence[Any], now: Sequence[Any]) -> bool:
-    return len(before) == len(now) and all(map(operator.is_, before, now))
 
 
 def _all_in(captures: Sequence[MPObject], around: Sequence[Any], ctx: MPContext) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mplang_core.errors import MissingAttributeError, NoDataError, TraceError
 from mplang_core.ir.source_line import at
+from mplang_core.tracebacks import of_user
 from mplang_core.types import BaseType, TableType
 
 _METHODS = (
@@ -76,7 +77,7 @@ class WithoutData:
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        self._not_here("an array", f"{self._at_a_party('np.add({0}, 1)')}, or {_FETCH}")
+        self._not_here("an array", f"{self._at_a_party('{0} + 1')}, or {_FETCH}")
 
     @property
     def __jax_array__(self) -> Any:
@@ -110,3 +111,7 @@ class WithoutData:
         self._not_here(
             "an element", f"values do not change: {self._at_a_party('{0}.at[index].set(value)')}"
         )
+
+
+for _name in ("__array__", "__bool__", "__float__", "__int__", "__index__", "__round__"):
+    setattr(WithoutData, _name, of_user(vars(WithoutData)[_name]))

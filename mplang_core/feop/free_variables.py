@@ -34,7 +34,7 @@ def free_variables(fn: FunctionType) -> Iterator[Any]:
         seen.add(here)
         for item in (*captured(here), *globals_read(here)):
             yield item
-            used = inspect.unwrap(item) if callable(item) else item
+            used = inspect.unwrap(item) if inspect.getattr_static(item, "__wrapped__", 0) else item
             if isinstance(used, FunctionType) and used.__globals__ is fn.__globals__:
                 todo.append(used)
 
@@ -60,13 +60,11 @@ class Names(NamedTuple):
     Attributes:
         globals: the globals that it may read.
         own: the names outside of it that it assigns.
-        imports: the packages that it imports.
         all: all names, of attributes, too.
     """
 
     globals: tuple[str, ...]
     own: frozenset[str]
-    imports: frozenset[str]
     all: frozenset[str]
 
 
@@ -79,10 +77,8 @@ def names_of(code: CodeType) -> Names:
     own.update(*(names.own for names in inner))
     reads = [name for op, name in steps if op in ("LOAD_GLOBAL", "LOAD_NAME")]
     reads += [name for names in inner for name in names.globals]
-    imports = {name.partition(".")[0] for op, name in steps if op == "IMPORT_NAME"}
     return Names(
         tuple(name for name in dict.fromkeys(reads) if name not in own),
         frozenset(own),
-        frozenset(imports.union(*(names.imports for names in inner))),
         frozenset({*code.co_names}.union(*(names.all for names in inner))),
     )

@@ -11,7 +11,7 @@ import numpy as np
 import optree
 
 from mplang_core.errors import TraceError
-from mplang_core.ir.source_line import at
+from mplang_core.ir.source_line import at, is_skipped
 from mplang_core.types import BaseType, DType, MPType, TensorType
 
 PyTreeDef = optree.PyTreeSpec
@@ -29,7 +29,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
     Any other object is a leaf. ``None`` is an empty nest. The children of a dataclass are its
     fields, except those with ``metadata={"static": True}``, which become part of the structure.
-    Dataclasses of mplang and its plugins are leaves.
+    Dataclasses of mplang and its plugins are leaves. Classes are registered with JAX.
 
     Args:
         tree: the nest.
@@ -50,23 +50,17 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     if not unknown:
         return leaves, spec
     for cls in unknown:
-        if _is_new_nest(cls):
-            _register(cls)
+        known = [] if cls in _nests else [rule(cls) for rule in nest_rules]
+        if any(known):
+            _register(cls, *next(filter(None, known)))
         else:
             _leaf_types.add(cls)
     return flatten(tree, is_leaf)
 
 
-def _is_new_nest(cls: type) -> bool:
-    return (
-        is_dataclass(cls)
-        and cls not in _nests
-        and not issubclass(cls, BaseType | MPType)
-        and not cls.__module__.partition(".")[0].startswith("mplang_")
-    )
-
-
-def _register(cls: type) -> None:
+def _dataclass_rule(cls: type) -> Any:
+    if not is_dataclass(cls) or issubclass(cls, BaseType | MPType) or is_skipped(cls.__module__):
+        return None
     every = fields(cls)
     static = tuple(f.name for f in every if f.metadata.get("static"))
     parts = tuple(f.name for f in every if f.name not in static)
@@ -80,15 +74,18 @@ def _register(cls: type) -> None:
             object.__setattr__(nest, name, value)
         return nest
 
+    return take_apart, put_together
+
+
+nest_rules: list[Callable[[type], Any]] = [_dataclass_rule]
+"""Rules of classes that are nests, the first one counts: ``None``, or how to take one apart into
+children and the rest, and how to put it together. Plugins insert those of their engines."""
+
+
+def _register(cls: type, take_apart: Any, put_together: Any) -> None:
     with _nests_lock:
         if cls not in _nests:
-            optree.register_pytree_node(
-                cls,
-                take_apart,
-                put_together,
-                path_entry_type=optree.DataclassEntry,
-                namespace=NAMESPACE,
-            )
+            optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)
             _nests.add(cls)
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_spu import engine
+from mplang_spu.reference_check.message import message
+from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.tolerance import Difference
 from reference_runs import FINE, FULL, f32, line_after, secure
+
+from mplang_core import TensorType
 
 # -- faults
 
@@ -80,6 +87,42 @@ def test_a_fault_of_chance_is_told_whatever_constants_decide(times):
 )
 def test_a_tie_may_go_either_way(fn, x):
     assert not secure(fn, x)[1]
+
+
+@pytest.mark.parametrize("number", [10.05, 0.1, -1 / 3])
+def test_a_literal_that_is_no_multiple_of_the_step_is_no_false_alarm(number):
+    """SPU rounds the literal and the operand to the same multiple; float64 has the literal."""
+
+    def fn(x):
+        compared = x < number, x >= number, x == number, x != number, x <= number, x > number
+        return jnp.stack([*compared, (x == number).sum() * x > 0, jnp.sign(x - number) > 0])
+
+    x = np.array([number, number + 1])
+    result, told = secure(fn, x, config=FULL)
+    assert not told
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(result, fn(x))
+
+
+@pytest.mark.parametrize(
+    ("label", "kind", "remedy"),
+    [
+        ("divide", "i64", "no divisor is 0"),
+        ("remainder (%)", "i32", "no divisor is 0"),
+        ("compare", "bool", "far enough apart"),
+        ("convert", "i32", "converted to"),
+        ("shift_left", "i64", "fewer bits"),
+        ("sort", "i64", "keys are far enough apart"),
+        ("multiply", "i32", r"x\.astype\('int64'\)"),
+    ],
+)
+def test_the_remedy_of_a_whole_number_is_that_of_the_op(label, kind, remedy):
+    config = {"protocol": "ABY3", "field": "FM128", "fxp_fraction_bits": 40}
+    text = message(
+        label, TensorType(kind, ()), Difference(9.0, (), 0, 1), Setting(config, 3, (False,))
+    )
+    assert re.search(remedy, text)
+    assert ("divisor" in text) == (label in ("divide", "remainder (%)"))
 
 
 @pytest.mark.once

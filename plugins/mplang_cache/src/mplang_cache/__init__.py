@@ -2,6 +2,6 @@
 
 from mplang_cache.compiled import compiled_once
 from mplang_cache.function_key import key_of
-from mplang_cache.packages import packages_of
+from mplang_cache.packages import is_installed, packages_of
 
-__all__ = ["compiled_once", "key_of", "packages_of"]
+__all__ = ["compiled_once", "is_installed", "key_of", "packages_of"]

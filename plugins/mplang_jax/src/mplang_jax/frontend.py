@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mplang_cache import compiled_once, packages_of
 
 from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction, TensorType, feop
-from mplang_core.ext import Caching, Capabilities, TraceError, at, flatten, pack, raised, unflatten
+from mplang_core.ext import (
+    Caching,
+    Capabilities,
+    TraceError,
+    at,
+    checks_determinism,
+    fe_process_state,
+    flatten,
+    pack,
+    unflatten,
+)
+
+if TYPE_CHECKING:  # it imports JAX
+    from mplang_jax.tracing import TracedFunction
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
@@ -70,26 +83,19 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     import jax
-    from mplang_stablehlo import module, read, signature_of, source_lines
+    from mplang_stablehlo import module, signature_of, source_lines
 
-    from mplang_jax import admission, tracing
+    from mplang_jax import trace_errors, tracing
 
     operands = _tensors(signature.operands)
     try:
         traced = tracing.TracedFunction(fn, signature, operands)
-        located = module.artifact(traced.lower())
-        code = pack(module.canonical_of(located))
-        admission.XLA.admit(read(code))
+        code, located = _lowered_once(traced)
         source_lines.record(code, located, tracer=tracing.__file__)
     except MPLangError:
         raise
     except Exception as error:
-        name = getattr(fn, "__name__", type(fn).__name__)
-        reason = str(error).split("\n", 1)[0]
-        raise TraceError(
-            f"{raised(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-            f"{type(error).__name__}: {reason}{_advice(error)}"
-        ) from error
+        raise trace_errors.told(error, fn, operands) from error
     takes, gives = signature_of(code)
     attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
     return FeProgram(
@@ -101,16 +107,32 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     )
 
 
-def _advice(error: Exception) -> str:
-    advice = {
-        "TracerBoolConversionError": "instead of `if` use jnp.where or jax.lax.cond",
-        "TracerArrayConversionError": "use jnp instead of np inside of the function",
-        "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
-        "OverflowError": "a Python number takes the type of what it meets, and this one is too "
-        "large for that; write np.int64(...) around it",
-        "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
-    }.get(type(error).__name__)
-    return f" Hint: {advice}" if advice else ""
+def _lowered_once(traced: TracedFunction) -> tuple[bytes, bytes]:
+    """Return the code of a traced function, and the artifact with its source lines.
+
+    A function that has no key is traced each time, and lowered once.
+    """
+    from mplang_stablehlo import environment
+
+    key = None if checks_determinism() else traced.key
+    if key is None:
+        return _lowered(traced)
+    state = fe_process_state("jax.compile, lowered")
+    kept: tuple[bytes, bytes] = state.get_or_make(
+        (key, environment.settings()), lambda: _lowered(traced)
+    )
+    return kept
+
+
+def _lowered(traced: TracedFunction) -> tuple[bytes, bytes]:
+    from mplang_stablehlo import module, read
+
+    from mplang_jax import admission
+
+    located = module.artifact(traced.lower())
+    code = pack(module.canonical_of(located))
+    admission.XLA.admit(read(code))
+    return code, located
 
 
 def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:

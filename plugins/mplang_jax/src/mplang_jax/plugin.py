@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_core.ext import Check, Dialect, Feop, KernelSpec, hookimpl
-from mplang_jax import frontend, kernel, ops
+from mplang_core.ext import Check, Dialect, Feop, KernelSpec, hookimpl, nest_rules
+from mplang_jax import frontend, kernel, nests, ops
+
+nest_rules.insert(0, nests.rule_of)
 
 
 @hookimpl

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax import enable_x64
-from jax._src import config
+from jax._src import config, core, source_info_util
 from jax.extend.core import Literal
 
 from mplang_core import FeSignature, TensorType
-from mplang_core.ext import flatten
+from mplang_core.ext import TraceError, at, flatten
+from mplang_jax import trace_errors
+from mplang_jax.structure import key_of as structural_key
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
 
@@ -41,6 +45,8 @@ class TracedFunction:
         self.out_tree: Any = None
         wide = any(kind.dtype.is_64bit for kind in operands)
         self._jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
+        if any(isinstance(const, core.Tracer) for const in self._jaxpr.consts):
+            raise TraceError(f"{at()}{trace_errors.LEAKED}")
         self.consts = tuple(np.asarray(const) for const in self._jaxpr.consts)
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
@@ -74,15 +80,32 @@ class TracedFunction:
     def _flat(self, *leaves: Any) -> list[Any]:
         outs = self._fn(*self._signature.fill(leaves), **self._signature.kwargs)
         flat, self.out_tree = flatten(outs)
+        for leaf in flat:
+            if not _is_array(leaf):
+                name = getattr(self._fn, "__name__", type(self._fn).__name__)
+                raise TraceError(f"{at()}{name} returns {_described(leaf)}")
         return flat
 
     def _trace(self) -> Any:
         avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in self._operands]
-        traced = jax.make_jaxpr(self._flat)(*avals)
+
+        @functools.wraps(self._fn)
+        def flat(*leaves: Any) -> list[Any]:
+            return self._flat(*leaves)
+
+        flat.__signature__ = inspect.signature(self._flat)  # type: ignore[attr-defined]
+        traced = jax.make_jaxpr(flat)(*avals)  # with the user's name in JAX's errors
         if not _hides_consts(traced.jaxpr):
             return traced
         inlined = lambda *args: _run(traced.jaxpr, traced.consts, args)  # noqa: E731
         return jax.make_jaxpr(inlined)(*avals)
+
+    @property
+    def key(self) -> Hashable:
+        """Key of what is lowered; ``None`` if it has a part that is not compared."""
+        structure = structural_key(self._jaxpr.jaxpr, __file__)
+        kinds = tuple((const.shape, const.dtype) for const in self.consts)
+        return None if structure is None else (structure, kinds, self.x64, len(self._operands))
 
     def lower(self) -> str:
         """Return StableHLO with source lines; it takes the operands, then the consts."""
@@ -99,9 +122,34 @@ class TracedFunction:
         return text
 
 
+def _is_array(leaf: Any) -> bool:
+    if isinstance(leaf, core.Tracer) or hasattr(leaf, "__jax_array__"):
+        return True  # values of a program have it, and tell themselves what to do
+    return bool(core.valid_jaxtype(leaf))
+
+
+def _described(leaf: Any) -> str:
+    kind = "a function" if inspect.isroutine(leaf) else f"a {type(leaf).__name__}"
+    return (
+        f"{kind}; a function that JAX compiles returns arrays and numbers, in tuples, lists, "
+        "dicts, dataclasses and registered classes; see jax.tree_util.register_pytree_node"
+    )
+
+
+_CALLS = frozenset(
+    {"checkpoint", "closed_call", "composite", "core_call", "custom_jvp_call", "custom_vjp_call"}
+    | {"custom_vjp_call_jaxpr", "jit", "pjit", "remat2"}
+)
+"""Primitives that call one function. No derivative is left to be taken when this runs."""
+
+
 def _hides_consts(jaxpr: Any) -> bool:
     """Return whether an inner function or loop body of a jaxpr captures arrays."""
-    return any(_hides(inner) for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn))
+    return any(map(_has_hidden, jaxpr.eqns))
+
+
+def _has_hidden(eqn: Any) -> bool:
+    return any(map(_hides, inner_jaxprs(eqn)))
 
 
 def _hides(inner: Any) -> bool:
@@ -118,19 +166,24 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
 
     for eqn in jaxpr.eqns:
         ins = [read(var) for var in eqn.invars]
-        if any(map(_hides, inner_jaxprs(eqn))):
-            outs = _run_inner(eqn, ins)
-        else:
-            outs = eqn.primitive.bind(*ins, **eqn.params)
-            outs = outs if eqn.primitive.multiple_results else [outs]
+        names = source_info_util.current_name_stack() + eqn.source_info.name_stack
+        place = source_info_util.user_context(eqn.source_info.traceback, name_stack=names)
+        with place, eqn.ctx.manager:
+            outs = _run_inner(eqn, ins) if _has_hidden(eqn) else _bind(eqn, ins)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(var) for var in jaxpr.outvars]
+
+
+def _bind(eqn: Any, ins: list[Any]) -> Sequence[Any]:
+    functions, params = eqn.primitive.get_bind_params(eqn.params)
+    outs: Any = eqn.primitive.bind(*functions, *ins, **params)
+    return outs if eqn.primitive.multiple_results else [outs]
 
 
 def _run_inner(eqn: Any, ins: list[Any]) -> list[Any]:
     params, inner = eqn.params, [_as_function(inner) for inner in inner_jaxprs(eqn)]
     match eqn.primitive.name:
-        case "jit" | "pjit" | "closed_call" | "remat2" | "checkpoint" | "custom_jvp_call":
+        case name if name in _CALLS:
             return inner[0](*ins)
         case "scan":
             fixed, rest = ins[: params["num_consts"]], ins[params["num_consts"] :]

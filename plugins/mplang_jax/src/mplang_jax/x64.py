@@ -38,6 +38,8 @@ def has_64_bits(fn: Callable[..., Any], signature: FeSignature, consts: Sequence
 
 
 def _is_wide(value: Any) -> bool:
+    if inspect.getattr_static(type(value), "dtype", None) is None:
+        return False  # it is not asked: it may answer to any name
     dtype = getattr(value, "dtype", None)
     if not isinstance(dtype, np.dtype) or hasattr(value, "base_type"):
         return False

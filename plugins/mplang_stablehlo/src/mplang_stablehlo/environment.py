@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-import jax
+from jax._src.array import ArrayImpl
 from jax._src.config import trace_context
 
 
@@ -20,5 +20,6 @@ def is_fixed(value: Any) -> bool:
 
     Arrays of JAX are immutable; functions are taken not to change, as JAX itself takes them.
     """
-    package = type(value).__module__.partition(".")[0]
-    return isinstance(value, jax.Array) or (callable(value) and package in ("jax", "jaxlib"))
+    kind = type(value)  # isinstance(value, jax.Array) would ask it for its aval
+    made_by_jax = str(kind.__module__).partition(".")[0] in ("jax", "jaxlib")
+    return kind is ArrayImpl or (made_by_jax and callable(value))

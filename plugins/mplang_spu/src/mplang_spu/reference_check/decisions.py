@@ -100,10 +100,35 @@ def _compare(case: OpTrace) -> list[Array]:
     left, right = case.exact_in
     (found,), (local,), (exact,) = case.found, case.local, case.exact
     apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    near = apart <= case.band + case.op.has_constant_operand * max(WHOLE, 16 * case.step) * size
-    wrong = (found != exact) & ~(near | (found == local))
+    wrong = (found != exact) & ~(_is_near(case) | (found == local))
     tied = apart <= TIE * size
     return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]
+
+
+def _is_near(case: OpTrace) -> Array:
+    """Return which operands of a comparison SPU may take for equal."""
+    left, right = case.exact_in
+    apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
+    slack = case.op.has_constant_operand * max(WHOLE, 16 * case.step) * size
+    near: Array = apart <= case.band + slack
+    return near
+
+
+def gap_of(case: OpTrace, operand: int) -> Array:
+    """Return the offset of an operand that makes nearly equal numbers equal.
+
+    A literal that is no multiple of the smallest step is rounded to one, as is what it is compared
+    with: SPU takes them for equal, float64 does not.
+
+    Args:
+        case: a decision.
+        operand: the index of the operand.
+    """
+    if case.op.name != "compare" or operand > 0:
+        return np.zeros_like(case.exact_in[operand], np.float64)
+    left, right = case.exact_in
+    with np.errstate(invalid="ignore"):
+        return np.where(_is_near(case), right - left, 0.0)
 
 
 def _round(case: OpTrace) -> list[Array]:

@@ -54,7 +54,7 @@ def locate_fault(
         off = {n: traced.differences[n] for n in suspects if traced.differences[n].is_wrong}
         if off:
             return _trace_back(function, producers, traced.differences, _worst(off))
-    if decided and explained_by_ties(run, {n: found[n] for n in wrong}):
+    if decided and explained_by_ties(run, traced, {n: found[n] for n in wrong}):
         return None
     return worst_fault(function, wrong)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mplang_core import TensorType
+from mplang_core import DType, TensorType
 from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference
 
@@ -47,7 +47,7 @@ another way: center before you square, say; check_numbers=False skips this check
     return (
         f"SPU's {label} gives {found} where float64 gives {exact}{where}{so} "
         f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
-        f"{_remedy(difference, field, bits)}; check_numbers=False skips this check."
+        f"{_remedy(label, kind, difference, setting)}; check_numbers=False skips this check."
     )
 
 
@@ -66,15 +66,30 @@ def wrapped(word: str, kind: TensorType, value: int) -> str:
     )
 
 
-def _remedy(difference: Difference, field: str, bits: int) -> str:
+_OF_WHOLE_NUMBERS = {
+    "divide": "see that no divisor is 0",
+    "remainder (%)": "see that no divisor is 0",
+    "convert": "see that all numbers fit the type that they are converted to, and scale or round "
+    "floats before",
+    "shift_left": "see that numbers are shifted by fewer bits than they have",
+    "shift_right_logical": "see that numbers are shifted by fewer bits than they have",
+    "shift_right_arithmetic": "see that numbers are shifted by fewer bits than they have",
+    "sort": "see that the keys are far enough apart, and scale them up",
+    "topk": "see that the keys are far enough apart, and scale them up",
+}
+"""What to do about a wrong whole number, by the op; of others, it is too large for its type."""
+
+
+def _remedy(label: str, kind: TensorType, difference: Difference, setting: Setting) -> str:
+    field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     if not math.isfinite(difference.exact):
         return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
     if isinstance(difference.exact, int):
         more = "" if field == "FM128" else "Take field: FM128; "
-        return (
-            f"{more}see that no divisor is 0, and that all numbers fit their type: "
-            "x.astype('int64') first"
-        )
+        if kind.dtype is DType.BOOL:
+            return f"{more}see that what is compared is far enough apart, and scale it up"
+        large = "see that all numbers fit their type: x.astype('int64') first"
+        return f"{more}{_OF_WHOLE_NUMBERS.get(label, large)}"
     more = f"Take more bits ({ENOUGH})" if bits < 40 else ""
     if difference.vanishes:
         remedy = f"{more} or scale the data up" if more else "Scale the data up"

@@ -13,19 +13,20 @@ import numpy as np
 
 from mplang_core import TensorType
 from mplang_spu.reference_check import reference
-from mplang_spu.reference_check.decisions import NEAR, is_decision
+from mplang_spu.reference_check.decisions import NEAR, gap_of, is_decision
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.tolerance import RELATIVE, STEPS
-from mplang_spu.reference_check.trace import Run
+from mplang_spu.reference_check.trace import Run, Trace
 
 TRIES = 8
 
 
-def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
+def explained_by_ties(run: Run, traced: Trace, found: Mapping[int, Array]) -> bool:
     """Return whether results are correct for some decisions about nearly equal numbers.
 
     Args:
         run: what SPU ran.
+        traced: its inner values.
         found: the results that differ, by value number.
 
     Returns:
@@ -42,7 +43,9 @@ def explained_by_ties(run: Run, found: Mapping[int, Array]) -> bool:
     shown = sorted(found)
     variant = function.perturbed(moved, shown)
     kinds = variant.takes[function.inputs :]
-    tries = [reference.run(variant, [*run.operands, *by]) for by in _offsets(kinds, moved, step)]
+    equal = [gap_of(traced.decisions[i], j) for i, j in moved]
+    offsets = [equal, *_offsets(kinds, moved, step)]
+    tries = [reference.run(variant, [*run.operands, *by]) for by in offsets]
     return all(
         _is_between(found[n], [values[i] for values in tries], step) for i, n in enumerate(shown)
     )
