@@ -83,8 +83,6 @@ def test_a_local_cluster_that_gives_up_says_what_it_waited_for(tmp_path, monkeyp
 
 
 def test_a_local_cluster_that_gives_up_says_where_its_log_is(tmp_path, monkeypatch):
-    told = cluster_that_is_late(
-        tmp_path, monkeypatch, "import os\nos._exit(7)\n"
-    )  # again and again
+    told = cluster_that_is_late(tmp_path, monkeypatch, "import os\nos._exit(7)\n")
     assert told.startswith("worker alice was not ready 4 s after its start")
     assert "on stderr; LocalCluster(…, log=FOLDER)" in told
