@@ -66,12 +66,9 @@ def while_loop(
         raise TraceError(f"{at()}a loop's condition gives one value, got {cond_tfn.out_struct}")
     leaves, _ = flatten(state)
     captures = regions.union(cond_tfn.captures, body_tfn.captures)
-    outs = ctx.emit(
-        "simp.while_loop",
-        [*leaves, *captures],
-        {"verify_uniform": verify_uniform},
-        {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
-    )
+    given, attrs = [*leaves, *captures], {"verify_uniform": verify_uniform}
+    bodies = {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)}
+    outs = ctx.emit("simp.while_loop", given, attrs, bodies)
     return cast(T, regions.on_devices(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
 
 
