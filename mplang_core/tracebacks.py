@@ -13,6 +13,7 @@ from mplang_core.ir.source_line import is_skipped
 
 FULL = "MPLANG_TRACEBACK"
 NOTE = f"(lines of mplang and its libraries are left out; {FULL}=full shows them)"
+TOLD = MPLangError, KeyboardInterrupt
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,14 +23,15 @@ def of_user(fn: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of the interface: errors that leave it show the user's lines alone.
 
     Errors that are not of mplang and come from inside of it keep all lines: they are faults.
+    Ctrl-C is none.
     """
 
     @functools.wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return fn(*args, **kwargs)
-        except Exception as error:
-            is_told = isinstance(error, MPLangError) or _is_of_user([*_frames(error)][-1])
+        except (Exception, KeyboardInterrupt) as error:
+            is_told = isinstance(error, TOLD) or _is_of_user([*_frames(error)][-1])
             if is_told and os.environ.get(FULL) != "full":
                 _shorten(error)
             raise

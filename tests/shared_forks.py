@@ -49,9 +49,9 @@ class Lease:
         for each in unused[:-KEPT]:
             _servers.pop(each).real.close()
 
-    def fork(self, argument: Any, file: int) -> Child:
+    def fork(self, argument: Any, file: int, timeout: float) -> Child:
         assert self._server is not None
-        return self._server.real.fork(argument, file)
+        return self._server.real.fork(argument, file, timeout)
 
     def close(self) -> None:
         if self._server is not None:

@@ -106,6 +106,11 @@ def test_loop_refuses_a_condition_of_two_values():
         trace(lambda: mp.while_loop(lambda s: (s, s), lambda s: s, True))
 
 
+def test_loop_refuses_two_states_and_says_how_to_give_them():
+    with pytest.raises(TraceError, match=r"test_control_flow\.py:\d+: .* into a tuple: \(x, y\)"):
+        trace(lambda: mp.while_loop(lambda s: mp.constant(False), lambda s: s, 0, 1.0))
+
+
 def test_what_is_no_value_cannot_be_carried():
     with pytest.raises(TraceError, match="got a str"):
         trace(lambda: mp.while_loop(lambda s: mp.constant(False), lambda s: s, "x"))

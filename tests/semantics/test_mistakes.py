@@ -268,6 +268,20 @@ def test_an_error_of_the_user_keeps_its_line(simulate):
     assert frames == ["test_an_error_of_the_user_keeps_its_line", "own"]
 
 
+def test_ctrl_c_shows_the_users_lines_alone(simulate, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    sim = simulate(1)
+    monkeypatch.setattr(type(sim), "_collect", interrupted)
+    monkeypatch.setitem(interrupted.__globals__, "__name__", "mplang_simulator.host")
+    with pytest.raises(KeyboardInterrupt) as error:
+        mp.evaluate(sim, lambda: mp.constant(1))
+    shown = traceback.format_exception(error.value)
+    assert "mplang_core/" not in "".join(shown)
+    assert "MPLANG_TRACEBACK=full" in shown[-1]
+
+
 def test_a_fault_of_ours_keeps_all_lines(simulate, monkeypatch):
     def faulty(*args):
         return {}["a fault of mplang"]

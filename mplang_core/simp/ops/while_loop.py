@@ -21,7 +21,11 @@ T = TypeVar("T")
 
 
 def while_loop(
-    cond_fn: Callable[[T], Any], body_fn: Callable[[T], T], init: T, *, verify_uniform: bool = True
+    cond_fn: Callable[[T], Any],
+    body_fn: Callable[[T], T],
+    init: T,
+    *more: T,
+    verify_uniform: bool = True,
 ) -> T:
     """Run a function while a condition holds, equally often at all parties.
 
@@ -30,13 +34,15 @@ def while_loop(
         body_fn: returns for a state the next one, of the same nest, types, masks and devices.
             Both may capture values of enclosing contexts.
         init: the initial state; numbers and arrays become constants.
+        *more: nothing; several values are one state, as a tuple.
         verify_uniform: whether the parties compare their predicates in each turn.
 
     Returns:
         The first state for which the condition is false.
 
     Raises:
-        TraceError: the predicate's mask is not the trace's, or the body changes a type.
+        TraceError: there are several states, the predicate's mask is not the trace's, or the body
+            changes a type.
         RunError: the parties disagree on the predicate (when it runs).
 
     Example:
@@ -50,23 +56,19 @@ def while_loop(
         ...     print(mp.fetch(sim, mp.evaluate(sim, program, 5)))
         [array(10), array(10)]
     """
+    if more:
+        raise TraceError(f"{at()}a loop has one state; put several values into a tuple: (x, y)")
     ctx = find_ctx(flatten(init)[0])
-    state = regions.lift(ctx, init)
     scope = regions.scope_of(ctx)
-    state, body_tfn = _trace_body(scope, body_fn, state)
+    state, body_tfn = _trace_body(scope, body_fn, regions.lift(ctx, init))
     cond_tfn = trace(scope, cond_fn, state)
     if len(cond_tfn.out_vars) != 1:
-        raise TraceError(
-            f"{at()}the condition of a loop gives one value, got {cond_tfn.out_struct}"
-        )
+        raise TraceError(f"{at()}a loop's condition gives one value, got {cond_tfn.out_struct}")
     leaves, _ = flatten(state)
     captures = regions.union(cond_tfn.captures, body_tfn.captures)
-    outs = ctx.emit(
-        "simp.while_loop",
-        [*leaves, *captures],
-        {"verify_uniform": verify_uniform},
-        {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)},
-    )
+    given, attrs = [*leaves, *captures], {"verify_uniform": verify_uniform}
+    bodies = {"cond": cond_tfn.region(captures), "body": body_tfn.region(captures)}
+    outs = ctx.emit("simp.while_loop", given, attrs, bodies)
     return cast(T, regions.on_devices(ctx, outs, body_tfn, [leaf.uniform for leaf in leaves]))
 
 
@@ -81,8 +83,7 @@ def _trace_body(
         after = [a.uniform and b for a, b in zip(leaves, tfn.out_uniform, strict=True)]
         if after == [leaf.uniform for leaf in leaves]:
             return state, tfn
-        ctx = leaves[0].ctx
-        marked = [ctx.place(x, x.device, same) for x, same in zip(leaves, after, strict=True)]
+        marked = [x.ctx.place(x, x.device, same) for x, same in zip(leaves, after, strict=True)]
         state = unflatten(spec, marked)
 
 

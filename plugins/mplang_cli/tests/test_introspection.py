@@ -325,3 +325,17 @@ def test_the_command_tells_errors_in_a_line():
     assert done.returncode == 1
     assert done.stderr.startswith("mplang: no feop 'quantum.x'")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nope", r"no feop and no op 'nope': a name is FAMILY\.NAME, such as jax\.compile"),
+        ("simp.shufle_static", r"did you mean 'simp\.shuffle_static'"),
+        ("jax.compil", r"did you mean 'jax\.compile'"),
+        ("weather.now", r"the family 'weather' is installed; there are: .*jax"),
+    ],
+)
+def test_describe_of_an_unknown_name_says_what_names_are(name, expected):
+    with pytest.raises(mp.errors.PluginLoadError, match=expected):
+        introspect.describe(name)

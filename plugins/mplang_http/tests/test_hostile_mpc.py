@@ -95,8 +95,9 @@ PLACES = (
 )
 WHY = (
     r"the reason is in that party's log, at log_level: debug",
-    r"party {rank} waited {wait:g} s for a message from party [{others}]; is it running the same "
-    rf"program\?{PLACES}",
+    r"party {rank} waited {wait:g} s for a message from party [{others}], which is not known to be "
+    r"at work; timeouts\.message of workers, or timeout= of mp\.connect, sets for how long"
+    rf"{PLACES}",
     r"party {rank} has lost its link to the MPC process of party [{others}] \(\w+\): [\w ]+"
     rf"{PLACES}",
     rf"the MPC process of worker {{name}} ended{PLACES}",

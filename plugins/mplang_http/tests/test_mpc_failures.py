@@ -15,7 +15,14 @@ from mplang_core.errors import AbortedError, CommError, MPLangError, RecvTimeout
 
 SECRET = "31415926"
 WITHHELD = "the reason is in that party's log, at log_level: debug"
-WAITED = "party 0 waited 5 s for a message from party 1; is it running the same program?"
+WAITED = (
+    "party 0 waited 5 s for a message from party 1, which is not known to be at work; "
+    "timeouts.message of workers, or timeout= of mp.connect, sets for how long"
+)
+OVERDUE = (
+    "party 0 waited for a message from party 1 until the run had taken 900 s; timeouts.job of "
+    "workers sets for how long"
+)
 LOST = "party 0 has lost its link to the MPC process of party 1 (bob): the connection ended"
 
 
@@ -23,7 +30,7 @@ LOST = "party 0 has lost its link to the MPC process of party 1 (bob): the conne
 def fails():
     """Return a function that has a call answered by an error, and returns what is raised."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    failures = MpcFailures(0, ["alice", "bob"], 5.0)
+    failures = MpcFailures(0, ["alice", "bob"], 5.0, 900.0)
     calls = MpcCalls("alice", failures, 1 << 20, 60.0, 60.0, lambda: None)
     calls.attach(near, ["spu"])
 
@@ -52,7 +59,11 @@ def fails():
 
 @pytest.mark.parametrize(
     ("kind", "text", "error"),
-    [("RecvTimeoutError", WAITED, RecvTimeoutError), ("CommError", LOST, CommError)],
+    [
+        ("RecvTimeoutError", WAITED, RecvTimeoutError),
+        ("RecvTimeoutError", OVERDUE, RecvTimeoutError),
+        ("CommError", LOST, CommError),
+    ],
 )
 def test_what_it_waited_for_is_told(fails, kind, text, error):
     found = fails(kind, text)

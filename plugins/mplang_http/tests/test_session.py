@@ -21,7 +21,7 @@ from mplang_testing.waiting import NEVER
 import mplang_core as mp
 from mplang_core.ext import CommError
 
-NO_MPC = MpcCalls("alice", MpcFailures(0, ["alice"], 0.0), 0, 0.0, 0.0, lambda: None)
+NO_MPC = MpcCalls("alice", MpcFailures(0, ["alice"], 0.0, 0.0), 0, 0.0, 0.0, lambda: None)
 RUN = "s-0"
 PARTY = Party(name="alice", address="127.0.0.1:1")
 

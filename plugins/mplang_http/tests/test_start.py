@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 from http_raw import RawWorker
+from mplang_http import LocalCluster
 from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
+from mplang_core.errors import RunError
 
 HEAVY = ("/jaxlib/", "/spu/", "/duckdb/", "/pyarrow/", "/scipy/")
 SLOW = """
@@ -60,3 +62,27 @@ def test_the_front_answers_while_the_warm_process_imports(starting):
     go_on.touch()
     wait_until(lambda: worker.ask("GET", "/ready").status == 200)
     assert worker.ask("GET", "/ready").json == {"state": "ready"}
+
+
+def cluster_that_is_late(folder, monkeypatch, slow: str, **options):
+    (folder / "late_import.py").write_text(slow)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    with pytest.raises(RunError) as error:
+        LocalCluster(["alice"], imports=("late_import",), start_timeout=4.0, **options)
+    return str(error.value)
+
+
+def test_a_local_cluster_that_gives_up_says_what_it_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("GO_ON", str(tmp_path / "never"))
+    said = "import logging\nlogging.getLogger('mplang').warning('a slow disk')\n"
+    told = cluster_that_is_late(tmp_path, monkeypatch, said + SLOW, log=str(tmp_path))
+    assert told.startswith("worker alice was not ready 4 s after its start")
+    assert "LocalCluster(…, start_timeout=20)" in told
+    assert f"the end of its log, {tmp_path / 'alice.log'}:" in told
+    assert "a slow disk" in told.splitlines()[-1]
+
+
+def test_a_local_cluster_that_gives_up_says_where_its_log_is(tmp_path, monkeypatch):
+    told = cluster_that_is_late(tmp_path, monkeypatch, "import os\nos._exit(7)\n")
+    assert told.startswith("worker alice was not ready 4 s after its start")
+    assert "on stderr; LocalCluster(…, log=FOLDER)" in told

@@ -13,6 +13,7 @@ Example:
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import types
 import typing
@@ -40,6 +41,7 @@ from mplang_core.ext import (
     Labels,
     OpDef,
     PluginError,
+    PluginLoadError,
     PublicLiteral,
     backends,
     device_kinds,
@@ -185,7 +187,7 @@ def describe(op: Feop | str) -> dict[str, Any]:
         op_def = op_defs.get(op)
         if op_def is not None:
             return _describe_op(op_def)
-    found = registry.get(op) if isinstance(op, str) else op
+    found = _feop(op) if isinstance(op, str) else op
     meta = meta_of(found)
     op_def = op_defs.get(meta.name)
     facts: dict[str, Any] = meta.model_dump(mode="json", exclude={"config_schema"}, by_alias=True)
@@ -197,6 +199,24 @@ def describe(op: Feop | str) -> dict[str, Any]:
     facts["devices"] = _devices(meta)
     facts["provenance"] = _provenance(registry.feops.provider(meta.name))
     return facts
+
+
+def _feop(name: str) -> Feop:
+    """Return the feop of a name; of an unknown one say which names there are."""
+    found = registry.feops.get(name)
+    if found is not None:
+        return found
+    names = sorted({row["name"] for row in list_ops()} | set(op_defs.names()))
+    family = name.partition(".")[0]
+    if "." in name and all(known.partition(".")[0] != family for known in names):
+        return registry.get(name)  # raises, and says what to install
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    close = close or [known for known in names if name and name in known][:3]
+    hint = f"did you mean {', '.join(map(repr, close))}? " if close else ""
+    raise PluginLoadError(
+        f"no feop and no op {name!r}: {hint}a name is FAMILY.NAME, such as jax.compile; mplang ops "
+        "lists the feops, and a program's text shows its ops"
+    )
 
 
 def _describe_op(op_def: OpDef) -> dict[str, Any]:

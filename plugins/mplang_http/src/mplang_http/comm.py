@@ -113,6 +113,7 @@ class HttpCommunicator(LinkedCommunicator):
         with self._lock:
             known = run in self._runs
             CommunicatorBase.close(self, run)
+            self._inquiries.pop(run, None)
             self._joined.pop(run, None)
             left = self._left.pop(run, set())
         if known:
@@ -151,7 +152,8 @@ class HttpCommunicator(LinkedCommunicator):
                     raise CommError(f"party {rank} has left the run")
                 if time.monotonic() >= deadline:
                     raise CommError(
-                        f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin"
+                        f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin; "
+                        f"{self.setting} sets for how long"
                     )
                 waiter = found.waiter((rank, run))
             try:

@@ -158,7 +158,7 @@ class Timeouts(StrictModel):
 
     Attributes:
         connect: a link to another worker is established.
-        message: a message of another worker arrives.
+        message: a message of another worker arrives, or it is known to be at work.
         head: the head of a request arrives.
         body: the next chunk of a request's body arrives, or of a response is read.
         lease: the coordinator sends a request; else its session ends.

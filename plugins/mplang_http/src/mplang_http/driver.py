@@ -67,7 +67,8 @@ class SimpHttpDriver(ObservedHost):
         mode: see :class:`mplang_core.simp.SimpHost`.
         tls: this coordinator's certificate, key and authority; ``"certs/host"`` stands for
             the files that mplang keygen makes.
-        timeout: seconds that a party waits for a message; the workers' limit by default.
+        timeout: seconds that a party waits for a message of one that is not known to be at work;
+            the workers' limit by default.
         patience: seconds without a sign of life of a worker's front after which it is lost. A
             kernel may take as long as the worker's limit for jobs allows.
         progress: whether to show progress bars for long uploads and downloads; ``None`` for if

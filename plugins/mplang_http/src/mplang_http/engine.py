@@ -77,15 +77,17 @@ class Engine:
         limit = config.limits.value + MAX_HEAD
         self._mpc = MpcCalls(
             name,
-            MpcFailures(given.rank, given.parties, given.timeout),
+            MpcFailures(given.rank, given.parties, given.timeout, config.timeouts.job),
             limit,
             config.timeouts.job,
             config.timeouts.cancel / 2,  # after which the front ends the engine
             lambda: self._calls.send({"event": "mpc_hangs"}),
         )
+        comm = HttpCommunicator(given.rank, given.parties, self._links, given.timeout)
+        comm.longest = config.timeouts.job
         self._session = Session(
             given.session,
-            HttpCommunicator(given.rank, given.parties, self._links, given.timeout),
+            comm,
             owner=given.coordinator,
             insecure=config.insecure,
             limits=config.limits,

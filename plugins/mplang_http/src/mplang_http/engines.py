@@ -251,8 +251,9 @@ class Engines:
         except (OSError, TimeoutError, RuntimeError) as error:
             if not session.ending:
                 self._starter.failed()
-            await self._abandon(session, str(error) or "it takes too long")
-            raise RequestError(503, "starting", "an engine does not start; try again") from None
+            await self._abandon(session, str(error) or f"it takes more than {START_TIMEOUT:g} s")
+            text = "an engine does not start; try again; why is in the worker's log"
+            raise RequestError(503, "starting", text) from None
         assert session.process is not None
         self._starter.works()
         session.baseline = session.process.usage().memory

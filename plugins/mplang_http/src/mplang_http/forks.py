@@ -109,12 +109,13 @@ class ForkServer:
             raise ConfigError(message["failed"])
         return message["prepared"]
 
-    def fork(self, argument: ipc.Message, file: int) -> Child:
+    def fork(self, argument: ipc.Message, file: int, timeout: float = FORK_TIMEOUT) -> Child:
         """Start a child.
 
         Args:
             argument: plain data.
             file: file descriptor; the caller closes its own.
+            timeout: seconds that the server has to fork.
 
         Raises:
             OSError: the server has ended, or the system has no room for another process.
@@ -124,11 +125,11 @@ class ForkServer:
                 raise OSError("the fork server has ended")
             try:
                 ipc.send(self._sock, {"run": argument}, file)
-                while "ended" in (message := self._receive(FORK_TIMEOUT)):
+                while "ended" in (message := self._receive(timeout)):
                     pass
             except (EOFError, TimeoutError, BrokenPipeError, ConnectionError) as error:
                 self.alive = False
-                raise _lost(error, FORK_TIMEOUT) from error
+                raise _lost(error, timeout) from error
             if "pid" not in message:
                 raise OSError(message["refused"])
             self._codes.pop(message["pid"], None)  # of an earlier process of that number

@@ -11,10 +11,14 @@ from mplang_simulator import CommunicatorBase, Waiter
 
 from mplang_core.ext import CommError, RunError, WireError
 from mplang_http.connection import Connection
+from mplang_http.inquiries import Inquiries, run_of
 from mplang_http.links import Links
 from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
 from mplang_http.values import Packed, pack
+
+SETTING = "timeouts.message of workers, or timeout= of mp.connect,"
+INTERVAL = 1.0  # seconds between two answers to a peer that asks whether this party is at work
 
 
 class LinkedCommunicator(CommunicatorBase):
@@ -32,6 +36,7 @@ class LinkedCommunicator(CommunicatorBase):
     """
 
     far = "party"
+    setting = SETTING
 
     def __init__(self, rank: int, names: Sequence[str], links: Links, timeout: float) -> None:
         super().__init__(rank, len(names), timeout)
@@ -39,6 +44,7 @@ class LinkedCommunicator(CommunicatorBase):
         self.peers = {name: i for i, name in enumerate(names) if i != rank}
         self._others = {rank: name for name, rank in self.peers.items()}
         self._links = links
+        self._inquiries: dict[str, Inquiries] = {}  # by run
 
     def open(self, run: str) -> None:
         """Open a run: accept its messages."""
@@ -51,6 +57,7 @@ class LinkedCommunicator(CommunicatorBase):
     def close(self, run: str) -> None:
         """Close a run: drop its messages."""
         super().close(run)
+        self._inquiries.pop(run, None)
         self._links.close_run(run)
 
     def abort(self, run: str, reason: str) -> None:
@@ -177,6 +184,57 @@ class LinkedCommunicator(CommunicatorBase):
         """
         rank = self.peers[peer]
         self.lose(run, f"has lost its link to {self.far} {rank} ({peer}): {reason}")
+
+    # -- who is at work
+
+    def _ask(self, run: str, rank: int) -> None:
+        with self._lock:
+            if run not in self._runs or rank not in self._others:
+                return
+            name = self._inquiries_of(run).make(rank)
+        if name:
+            self._links.inquire(self._others[rank], name)
+
+    def _inquiries_of(self, run: str) -> Inquiries:
+        if run not in self._inquiries:
+            self._inquiries[run] = Inquiries(run, min(INTERVAL, self.timeout / 8))
+        return self._inquiries[run]
+
+    def inquired(self, peer: str, name: str) -> bool:
+        """Return whether this party is at work in a run; if it waits for others, ask them.
+
+        Args:
+            peer: name of the worker that asks.
+            name: name of its inquiry.
+        """
+        run = run_of(name)
+        with self._lock:
+            if run not in self._runs or peer not in self.peers:
+                return False
+            waits_for = self.waits_for(run)
+            confirmed = self._inquiries_of(run).take(self.peers[peer], name, waits_for)
+        for rank in waits_for or ():
+            self._ask(run, rank)
+        return confirmed
+
+    def confirmed(self, peer: str, name: str) -> None:
+        """Take notice that a peer is at work in a run, and tell those that have asked.
+
+        Args:
+            peer: name of the peer's worker.
+            name: name of the inquiry that it confirms.
+        """
+        run = run_of(name)
+        with self._lock:
+            inquiries, rank = self._inquiries.get(run), self.peers.get(peer)
+            if inquiries is None or rank is None:
+                return
+            confirmed = inquiries.confirm(rank, name)
+            if confirmed is None:
+                return
+            self.is_at_work(run, rank)
+        for other, asked in confirmed.items():
+            self._links.confirm(self._others[other], asked)
 
     # what engines tell each other of runs
 

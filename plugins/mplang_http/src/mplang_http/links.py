@@ -15,6 +15,7 @@ from mplang_simulator import Waiter
 from mplang_core.ext import CommError
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
+from mplang_http.inquiries import run_of
 from mplang_http.link import Link
 from mplang_http.lost_link import LostLink
 from mplang_http.opening import Opening
@@ -208,6 +209,28 @@ class Links:
                 with contextlib.suppress(OSError):
                     link.send_control(kind, run, head)
 
+    def inquire(self, peer: str, name: str) -> None:
+        """Ask a peer whether it is at work, without blocking.
+
+        Args:
+            peer: name of the peer.
+            name: name of the inquiry.
+        """
+        link = self._links.get(peer)
+        if link is not None:
+            link.queue_control(Kind.CLOSE, name)
+
+    def confirm(self, peer: str, name: str) -> None:
+        """Confirm a peer's inquiry, without blocking.
+
+        Args:
+            peer: name of the peer.
+            name: name of the inquiry.
+        """
+        link = self._links.get(peer)
+        if link is not None:
+            link.queue_control(Kind.CLOSED, name)
+
     def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
         """Notify peers that a run has failed, without blocking.
 
@@ -246,10 +269,14 @@ class Links:
             communicator.peer_opened(link.peer, here, opening)
 
     def closed(self, link: Link, run: str) -> bool:
-        """Forward that a peer has closed a run.
+        """Forward that a peer has closed a run, or asks whether this party is at work in one.
 
         It waits for no answer if this worker has closed the run as well, and told it so.
         """
+        inquired = run_of(run)
+        if inquired:
+            communicator = self._runs.get(inquired)
+            return communicator is not None and bool(communicator.inquired(link.peer, run))
         with self._changed:
             if self._confirm(run, link.peer):  # it sends no more messages
                 return False
@@ -259,7 +286,11 @@ class Links:
         return True
 
     def acknowledged(self, link: Link, run: str) -> None:
-        """Record that a peer knows that this worker has closed a run."""
+        """Record that a peer knows that this worker has closed a run, or is at work in one."""
+        communicator = self._runs.get(run_of(run))
+        if communicator is not None:
+            communicator.confirmed(link.peer, run)
+            return
         with self._changed:
             self._confirm(run, link.peer)
 

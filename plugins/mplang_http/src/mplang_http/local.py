@@ -24,6 +24,7 @@ from mplang_http.forks import Child, ForkServer, how_ended
 
 _ANY_PORT = ("127.0.0.1", 0)
 START_TIMEOUT = 60.0  # seconds
+LAST_LINES = 10  # of a log, in the error of a worker that does not start
 READY = b"."  # what a worker writes when it is
 MAX_ERROR = 4096  # bytes of what it writes if its configuration is wrong
 FAILURES = 1_000_000  # failed runs: all data of a local cluster is the developer's own
@@ -45,6 +46,8 @@ class LocalCluster:
         data: the data sets of each worker, by its name, as in its configuration; read by the
             coordinator of the cluster if they name no readers.
         gates: the gate of each worker that has one, by its name, as in its configuration.
+        start_timeout: seconds that each worker has to start, once what all of them need is
+            imported.
         **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
             is ``FAILURES``, unless ``limits`` is a :class:`Limits`.
 
@@ -73,10 +76,11 @@ class LocalCluster:
         data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
         sink: str | os.PathLike[str] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
+        start_timeout: float = START_TIMEOUT,
         **options: Any,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
-        self._log = log
+        self._log, self._start_timeout = log, start_timeout
         if log is not None and not Path(log).is_dir():
             raise RunError(f"no folder {log} for the log files of workers")
         if isinstance(parties, int):
@@ -106,8 +110,8 @@ class LocalCluster:
         self._restarted: dict[int, ForkServer] = {}
         self._due: dict[int, float] = {}  # when a worker that has ended is started again
         try:
-            for started in [self._start(name) for name in self._names]:
-                _wait_for(*started)
+            for name, started in [(name, self._start(name)) for name in self._names]:
+                self._wait_for(name, *started)
         except BaseException:
             self.close()
             raise
@@ -165,17 +169,57 @@ class LocalCluster:
         listening = self._listening.pop(name)
         socket.send_fds(ours, [b"."], [listening.fileno()])
         listening.close()
-        log = None if self._log is None else str((Path(self._log) / f"{name}.log").absolute())
+        log, patience = self._log_of(name), self._start_timeout
+        argument = {
+            "config": str(self._path(name)),
+            "log": None if log is None else str(log),
+            "start_timeout": 2 * patience,  # so that it is this process that gives up
+        }
         with theirs:
-            argument = {"config": str(self._path(name)), "log": log}
             try:
-                process = self._forks[-1].fork(argument, theirs.fileno())
+                process = self._forks[-1].fork(argument, theirs.fileno(), patience)
             except OSError as error:
                 ours.close()
-                raise RunError(f"worker {name} does not start: {error}") from error
+                raise RunError(
+                    f"worker {name} does not start: {error}; LocalCluster(…, "
+                    f"start_timeout={patience:g}) sets for how long it is waited for"
+                ) from error
         self.workers.append(process)
         self._lines.append(ours)  # the worker ends when it is closed
         return process, ours
+
+    def _log_of(self, name: str) -> Path | None:
+        """Return the log file of a worker; ``None`` if it logs to stderr."""
+        return None if self._log is None else (Path(self._log) / f"{name}.log").absolute()
+
+    def _wait_for(self, name: str, process: Child, told: socket.socket) -> None:
+        """Wait until a worker is ready.
+
+        Raises:
+            ConfigError: its configuration is wrong.
+            RunError: it ends, or takes too long.
+        """
+        told.settimeout(self._start_timeout)
+        late = False
+        try:
+            line = told.recv(MAX_ERROR)  # written at once
+        except (TimeoutError, ConnectionError) as error:
+            line, late = b"", isinstance(error, TimeoutError)
+        if line == READY:
+            return
+        if line:
+            process.wait()
+            raise ConfigError(line.decode(errors="replace"))
+        process.kill()
+        ended = how_ended(process.wait())
+        what = (
+            f"worker {name} was not ready {self._start_timeout:g} s after its start, which imports "
+            "what engines need, and was ended; if the machine is busy, give it longer: "
+            f"LocalCluster(…, start_timeout={5 * self._start_timeout:g})"
+            if late
+            else f"worker {name} ended {ended} before it was ready"
+        )
+        raise RunError(f"{what}\n{_last_lines(self._log_of(name))}")
 
     def _new_server(self) -> ForkServer:
         """Return a fork server of workers, which has imported what their engines need."""
@@ -215,7 +259,7 @@ class LocalCluster:
             raise RunError(f"worker {name} does not start: {error}") from error
         started = self._start(name)
         self.workers[rank] = self.workers.pop()
-        _wait_for(*started)
+        self._wait_for(name, *started)
 
     def watch(self) -> Iterator[str]:
         """Start each worker that has ended again, at the same address, with a back-off.
@@ -281,16 +325,14 @@ class LocalCluster:
         self.close()
 
 
-def _wait_for(process: Child, told: socket.socket) -> None:
-    """Wait until a worker is ready."""
-    told.settimeout(START_TIMEOUT)
+def _last_lines(log: Path | None) -> str:
+    """Return what the log of a worker says last, or where it is."""
+    if log is None:
+        return "what it logged is above, on stderr; LocalCluster(…, log=FOLDER) keeps it in files"
     try:
-        line = told.recv(MAX_ERROR)  # written at once
-    except (TimeoutError, ConnectionError):
-        line = b""
-    if line and line != READY:
-        process.wait()
-        raise ConfigError(line.decode(errors="replace"))
-    if not line:
-        process.kill()
-        raise RunError(f"a worker did not start; it ended with {process.wait()}")
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    if not lines:
+        return f"it has logged nothing to {log}"
+    return "\n  ".join([f"the end of its log, {log}:", *lines[-LAST_LINES:]])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Collection, Sequence
 
-from mplang_simulator import Failure, Waiter
+from mplang_simulator import Failure
 
 from mplang_core.ext import RunError
 from mplang_http.linked_communicator import LinkedCommunicator
@@ -32,7 +31,6 @@ class MpcCommunicator(LinkedCommunicator):
     def __init__(self, rank: int, names: Sequence[str], links: Links, timeout: float) -> None:
         super().__init__(rank, names, links, timeout)
         self._parties: Collection[int] = ()
-        self._ends = 0.0
 
     def begin(self, run: str, parties: Collection[int], seconds: float) -> None:
         """Open a run.
@@ -42,8 +40,9 @@ class MpcCommunicator(LinkedCommunicator):
             parties: the ranks of those that are in it; messages of others are dropped.
             seconds: until it has to end.
         """
-        self._parties, self._ends = parties, time.monotonic() + seconds
+        self._parties, self.longest = parties, seconds
         self.open(run)
+        self.set_evaluated(run, True)  # by the engine, while it calls nothing here
 
     def fail(self, run: str, failure: Failure) -> None:
         """End all waiting in a run, as it has failed at the engine.
@@ -62,6 +61,3 @@ class MpcCommunicator(LinkedCommunicator):
         """Deliver a value; drop it if it is late, or of no party of the run."""
         if self.peers.get(peer) in self._parties:
             super().receive_value(peer, key, packed)
-
-    def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
-        super()._pause(waiter, from_rank, min(deadline, self._ends))

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from mplang_simulator import Failure
 from mplang_simulator.failure import WITHHELD
+from mplang_simulator.mailbox import late, overdue
 
 from mplang_core.ext import AbortedError, CommError, RecvTimeoutError, RunError
+from mplang_http.linked_communicator import SETTING
 from mplang_http.lost_link import LostLink
 
 KINDS = {kind.__name__: kind for kind in (CommError, RecvTimeoutError, AbortedError)}
@@ -26,16 +28,14 @@ class MpcFailures:
         rank: rank of this party.
         names: names of the parties' workers, by rank.
         seconds: that it waits for a message.
+        longest: seconds that a run may take.
     """
 
-    def __init__(self, rank: int, names: Sequence[str], seconds: float) -> None:
+    def __init__(self, rank: int, names: Sequence[str], seconds: float, longest: float) -> None:
         self._worker = names[rank]
         self._texts = {WITHHELD}
         for peer, name in enumerate(names):
-            self._texts.add(
-                f"party {rank} waited {seconds:g} s for a message from party {peer}; is it running "
-                "the same program?"
-            )
+            self._texts |= {late(rank, peer, seconds, SETTING), overdue(rank, peer, longest)}
             lost = f"party {rank} has lost its link to the MPC process of party {peer} ({name})"
             self._texts |= {f"{lost}: {why}" for why in LostLink}
 

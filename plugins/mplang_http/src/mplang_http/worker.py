@@ -42,6 +42,7 @@ def run_worker(
     forks: ForkServer | None = None,
     listening: socket.socket | None = None,
     ready: Callable[[str], None] = lambda address: None,
+    start_timeout: float = START_TIMEOUT,
 ) -> None:
     """Run a worker in this process until SIGINT or SIGTERM.
 
@@ -54,6 +55,7 @@ def run_worker(
             new interpreter. A fork of this process saves its imports.
         listening: listening socket; by default a new one at the configured address.
         ready: called with the worker's address when sessions can be opened.
+        start_timeout: seconds that its warm process has to import what engines need.
 
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
@@ -69,7 +71,8 @@ def run_worker(
         check_installed(config)
         restrict(config.plugins)
         check_data(config)
-        _run(config, certificates, Engines(config, certificates, warm, cgroups), listening, ready)
+        engines = Engines(config, certificates, warm, cgroups)
+        _run(config, certificates, engines, listening, ready, start_timeout)
 
 
 def _run(
@@ -78,6 +81,7 @@ def _run(
     engines: Engines,
     listening: socket.socket | None,
     ready: Callable[[str], None],
+    start_timeout: float,
 ) -> None:
     if listening is None:
         try:
@@ -87,7 +91,7 @@ def _run(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, certificates, engines, listening, ready))
+        runner.run(_serve(config, certificates, engines, listening, ready, start_timeout))
 
 
 async def _serve(
@@ -96,6 +100,7 @@ async def _serve(
     engines: Engines,
     listening: socket.socket,
     ready: Callable[[str], None],
+    start_timeout: float,
 ) -> None:
     app = create_worker_app(config, engines)
     acceptor = Acceptor(app, config, certificates, engines)
@@ -108,7 +113,7 @@ async def _serve(
     limit_log(engines.log_quota.take)
     engines.start()
     serving = loop.create_task(acceptor.serve(listening))
-    warming = loop.create_task(engines.warm.ready(START_TIMEOUT))
+    warming = loop.create_task(engines.warm.ready(start_timeout))
     draining: list[asyncio.Task[None]] = []
     tasks = [serving, warming]
     if certificates is not None:
@@ -153,7 +158,8 @@ def run(argument: dict[str, Any], file: int) -> None:
     """Run a worker of a :class:`~mplang_http.local.LocalCluster`, in a session of its own.
 
     Args:
-        argument: the path of its configuration, as ``config``, and perhaps of its ``log``.
+        argument: the path of its configuration, as ``config``, perhaps of its ``log``, and its
+            ``start_timeout`` in seconds.
         file: descriptor of a socket: the port's listening socket comes over it, ``READY`` is
             written to it when the worker is ready, or the text of an error of its configuration,
             and its end ends the worker.
@@ -177,7 +183,8 @@ def run(argument: dict[str, Any], file: int) -> None:
         captured = config.log_format == "json"
         forks = ForkServer(WARM, here=True, captured=captured)  # before this process has a port
         _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
-        run_worker(config, forks=forks, listening=socket.socket(fileno=number), ready=tell)
+        options = {"ready": tell, "start_timeout": argument["start_timeout"]}
+        run_worker(config, forks=forks, listening=socket.socket(fileno=number), **options)
     except ConfigError as error:
         line.sendall(str(error).encode()[:MAX_ERROR])
         sys.exit(1)

@@ -36,7 +36,7 @@ class Simulator(ObservedHost):
 
     Args:
         cluster_spec: the parties and devices.
-        timeout: seconds that a party waits for a message.
+        timeout: seconds that a party waits for a message of one that does not work.
         mode: see :class:`mplang_core.simp.SimpHost`.
         check_numbers: whether approximate engines, such as SPU, are checked against float64.
             ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning` at the line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 from abc import abstractmethod
@@ -32,6 +33,9 @@ class _Run:
     waiters: dict[tuple[int, str], list[Waiter]] = field(default_factory=dict)
     failure: Callable[[], RunError] | None = None
     compared: int = 0  # predicates
+    ends: float = math.inf  # when nobody waits any longer
+    is_evaluated: bool = False
+    at_work: dict[int, float] = field(default_factory=dict)  # when a party was, last, by rank
 
     def waiter(self, message: tuple[int, str]) -> Waiter:
         """Return a new waiter for a message."""
@@ -61,13 +65,20 @@ class CommunicatorBase(Communicator):
 
     A transport adds :meth:`_send`, calls :meth:`deliver` for what arrives, and tells the others
     in ``abort``. One whose connections the waiting threads read themselves also has
-    :meth:`_pause`.
+    :meth:`_pause`. One that can ask a party whether it works has :meth:`_ask`.
 
     Args:
         rank: this party.
         world_size: how many parties there are.
-        timeout: how many seconds one ``recv`` waits.
+        timeout: how many seconds one ``recv`` waits for a party that is not known to be at work.
+
+    Attributes:
+        longest: seconds that a run may take, which is how long one who works is waited for.
+        setting: what sets ``timeout``, in errors.
     """
+
+    longest = math.inf
+    setting = "timeout= of the host"
 
     def __init__(self, rank: int, world_size: int, timeout: float) -> None:
         self.rank = rank
@@ -82,7 +93,7 @@ class CommunicatorBase(Communicator):
     def open(self, run: str) -> None:
         """Accept messages of a run from now on."""
         with self._lock:
-            self._runs.setdefault(run, _Run())
+            self._runs.setdefault(run, _Run(ends=time.monotonic() + self.longest))
 
     def close(self, run: str) -> None:
         """Accept no more messages of a run."""
@@ -168,7 +179,11 @@ class CommunicatorBase(Communicator):
             return self._inbox(key).get((from_rank, key))
 
     def recv(self, from_rank: int, key: str) -> Any:
-        """Wait for a value from a party, ``timeout`` seconds at most."""
+        """Wait for a value from a party.
+
+        Who is known to be at work is waited for as long as the run may take, and nobody else for
+        more than ``timeout`` seconds.
+        """
         recorder = self._recorder(key)
         if recorder is None:
             return self._await(from_rank, key)
@@ -187,7 +202,7 @@ class CommunicatorBase(Communicator):
                 raise run.failure()
             waiter = run.waiter(message)
         try:
-            self._pause(waiter, from_rank, time.monotonic() + self.timeout)
+            self._wait(run, waiter, from_rank, key)
         finally:
             if waiter.message is NOTHING:
                 with self._lock:
@@ -196,10 +211,21 @@ class CommunicatorBase(Communicator):
             return waiter.message
         if run.failure is not None:
             raise run.failure()
-        raise RecvTimeoutError(
-            f"party {self.rank} waited {self.timeout:g} s for a message from "
-            f"party {from_rank}; is it running the same program?"
-        )
+        if time.monotonic() >= run.ends:
+            raise RecvTimeoutError(overdue(self.rank, from_rank, self.longest))
+        raise RecvTimeoutError(late(self.rank, from_rank, self.timeout, self.setting))
+
+    def _wait(self, run: _Run, waiter: Waiter, from_rank: int, key: str) -> None:
+        """Wait for a message until it comes, or its sender is not known to be at work."""
+        began, timeout = time.monotonic(), self.timeout
+        self._pause(waiter, from_rank, min(began + timeout / 2, run.ends))
+        while not waiter.woken:
+            self._ask(key.partition("/")[0], from_rank)
+            known = max(began, run.at_work.get(from_rank, began))
+            now, deadline = time.monotonic(), min(known + timeout, run.ends)
+            if now >= deadline:
+                return
+            self._pause(waiter, from_rank, min(now + timeout / 4, deadline))
 
     def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
         """Return when a waiter is woken, or ``time.monotonic()`` is ``deadline``; without locks.
@@ -210,6 +236,43 @@ class CommunicatorBase(Communicator):
             deadline: when the waiting ends.
         """
         waiter.sleep(deadline)
+
+    # -- who is at work
+
+    def set_evaluated(self, run: str, evaluated: bool) -> None:
+        """Take notice that the evaluation of an open run begins at this party, or ends."""
+        with self._lock:
+            found = self._runs.get(run)
+            if found is not None:
+                found.is_evaluated = evaluated
+
+    def waits_for(self, run: str) -> set[int] | None:
+        """Return the parties that this one waits for in a run: none while it computes.
+
+        Args:
+            run: the name of the run.
+
+        Returns:
+            Their ranks; ``None`` if this party does not evaluate the run, or it has failed.
+        """
+        with self._lock:
+            found = self._runs.get(run)
+            if found is None or not found.is_evaluated or found.failure is not None:
+                return None
+            return {rank for rank, _ in found.waiters}
+
+    def is_at_work(self, run: str, rank: int) -> None:
+        """Take notice that a party is at work in a run, or waits for one that is."""
+        with self._lock:
+            found = self._runs.get(run)
+            if found is not None:
+                found.at_work[rank] = time.monotonic()
+
+    def _ask(self, run: str, rank: int) -> None:
+        """Find out whether a party is at work, or waits for one that is, without blocking.
+
+        It calls :meth:`is_at_work` if it is, perhaps later.
+        """
 
     def record(self, run: str, recorder: Recorder) -> None:
         """Have the messages of an open run noted."""
@@ -262,6 +325,35 @@ class CommunicatorBase(Communicator):
 
     def _no_run(self, name: str) -> str:
         return f"party {self.rank} is in no run {name!r}"
+
+
+def late(rank: int, from_rank: int, seconds: float, setting: str) -> str:
+    """Return the text of the error of a party whose message does not come.
+
+    Args:
+        rank: who waits.
+        from_rank: whose message it is.
+        seconds: how long it has waited.
+        setting: what sets that.
+    """
+    return (
+        f"party {rank} waited {seconds:g} s for a message from party {from_rank}, which is not "
+        f"known to be at work; {setting} sets for how long"
+    )
+
+
+def overdue(rank: int, from_rank: int, longest: float) -> str:
+    """Return the text of the error of a party that waits for one who works for too long.
+
+    Args:
+        rank: who waits.
+        from_rank: whose message it is.
+        longest: seconds that a run may take.
+    """
+    return (
+        f"party {rank} waited for a message from party {from_rank} until the run had taken "
+        f"{longest:g} s; timeouts.job of workers sets for how long"
+    )
 
 
 def _place(key: str) -> str:

@@ -113,14 +113,28 @@ class ObservedWorker(WorkerInterpreter):
             VerifyError: the program breaks a rule.
             MPLangError: an op failed; ``error.op`` and ``error.location`` name it.
         """
-        program = with_public_inputs(program, public)
-        if recorder is None:
-            return super().evaluate(program, inputs, run, listener)
+        with self._at_work(run):
+            program = with_public_inputs(program, public)
+            if recorder is None:
+                return super().evaluate(program, inputs, run, listener)
+            try:
+                self._record(run, recorder)
+                return super().evaluate(program, inputs, run, joined(listener, recorder))
+            finally:
+                recorder.end()
+
+    @contextmanager
+    def _at_work(self, run: str) -> Iterator[None]:
+        """Have the other parties wait for this one while it evaluates a run."""
+        comm = self.communicator
+        if not isinstance(comm, CommunicatorBase):
+            yield
+            return
+        comm.set_evaluated(run, True)
         try:
-            self._record(run, recorder)
-            return super().evaluate(program, inputs, run, joined(listener, recorder))
+            yield
         finally:
-            recorder.end()
+            comm.set_evaluated(run, False)
 
     def _record(self, run: str, recorder: Recorder) -> None:
         try:

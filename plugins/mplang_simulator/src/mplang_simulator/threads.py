@@ -23,6 +23,8 @@ PATIENCE = 0.005  # seconds in which the party whose turn it is compares somethi
 class ThreadCommunicator(CommunicatorBase):
     """Communicator between threads: it delivers values without copying them."""
 
+    setting = "timeout= of mp.Simulator"
+
     def __init__(self, rank: int, world_size: int, timeout: float) -> None:
         super().__init__(rank, world_size, timeout)
         self._peers: Sequence[ThreadCommunicator] = ()
@@ -76,6 +78,16 @@ class ThreadCommunicator(CommunicatorBase):
         if board is not None:
             board.end_turn(self.rank, waits=True)
         return super().recv(from_rank, key)
+
+    def _ask(self, run: str, rank: int) -> None:
+        reached, waiting = {rank}, [rank]
+        while waiting:  # along those that wait for another one, until somebody works
+            others = self._peers[waiting.pop()].waits_for(run)
+            if others is not None and not others:
+                self.is_at_work(run, rank)
+                return
+            waiting.extend((others or set()) - reached)
+            reached |= others or set()
 
     def close(self, run: str) -> None:
         """Accept no more messages of a run."""
