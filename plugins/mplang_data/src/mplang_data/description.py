@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_tables import check_table, number_columns
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -112,6 +112,8 @@ class Description(StrictModel):
         unit: the column that tells whose rows these are, such as a patient's number.
         ranges: by column the smallest and the largest number that there may be.
         range: those of an array.
+        nan: what NaN in a column of floats is: ``"missing"``, as null is, or ``"error"``. By
+            default it is a number of SQL and of functions, and missing in guards and noisy ops.
 
     Example:
         >>> patients = Description(columns={"age": "int64", "pay": "decimal(12, 2)"}, rows=41250,
@@ -127,6 +129,7 @@ class Description(StrictModel):
     unit: str | None = None
     ranges: dict[str, Range] = Field(default_factory=dict)
     range: Range | None = None
+    nan: Literal["missing", "error"] | None = None
 
     @field_validator("columns")
     @classmethod
@@ -145,6 +148,8 @@ class Description(StrictModel):
             raise ValueError("a table has ranges, by column; a range is an array's")
         if self.range is not None and self.array and self.array.startswith(("c64", "c128")):
             raise ValueError(f"a range of {self.array}, whose numbers have no order")
+        if self.nan == "missing" and self.array is not None:
+            raise ValueError("an array has no missing values; nan: error refuses those with NaN")
         for column in self.ranges:
             if column not in self.columns:
                 raise ValueError(f"a range of {column!r}, which is no column that is offered")

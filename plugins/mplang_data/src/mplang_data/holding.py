@@ -18,6 +18,7 @@ from mplang_data.description import (
     SourceError,
     check_name,
 )
+from mplang_data.nan_values import without_nan
 from mplang_data.range_check import check_ranges
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
@@ -137,6 +138,8 @@ class Opened(NamedTuple):
         found, ranges = self.source.read(self.files, kind), self.description.ranges_of(kind)
         if isinstance(kind, TableType):
             self.description.check_rows(found.num_rows)
+        if self.description.nan is not None:
+            found = without_nan(found, self.description.nan)
         if ranges:
             check_ranges(found, kind, ranges)
         return found

@@ -45,6 +45,7 @@ class Scan:
         self._batches = batches
         self._checked: list[str] = []
         self._check: Callable[[Any], None] | None = None
+        self._convert: Callable[[Any], Any] | None = None
 
     def check_by(self, columns: Sequence[str], check: Callable[[Any], None]) -> None:
         """Have its rows checked before they are used.
@@ -56,17 +57,30 @@ class Scan:
         """
         self._checked, self._check = list(columns), check
 
+    def convert_by(self, convert: Callable[[Any], Any]) -> None:
+        """Have its rows converted before they are checked and used.
+
+        Args:
+            convert: takes a ``pyarrow.Table`` of its type, and returns another one.
+        """
+        self._convert = convert
+
     @property
     def dataset(self) -> Any:
         """A ``pyarrow.dataset.Dataset`` with these columns only.
 
         Categories may stand for their values. Columns that are to be checked are read for it, once.
+        If rows are to be converted, it is one in memory.
 
         Raises:
             KernelError: the source is damaged, or the check fails.
         """
+        if self._convert is not None:
+            import pyarrow.dataset as ds  # type: ignore[import-untyped]
+
+            return ds.InMemoryDataset(self.to_table())
         if self._checked and self._check is not None:
-            import pyarrow as pa  # type: ignore[import-untyped]
+            import pyarrow as pa
 
             from mplang_tables import arrow
 
@@ -103,10 +117,7 @@ class Scan:
 
         with self.reading():
             for batch in self._batches():
-                part = arrow.plain(pa.Table.from_batches([batch])).cast(self.schema)
-                if self._check is not None:
-                    self._check(part)
-                yield part
+                yield self._ready(arrow.plain(pa.Table.from_batches([batch])))
 
     def to_table(self) -> Any:
         """Read all of it.
@@ -117,10 +128,16 @@ class Scan:
         from mplang_tables import arrow
 
         with self.reading():
-            found = arrow.plain(self._dataset.to_table()).cast(self.schema)
-            if self._check is not None:
-                self._check(found)
-            return found
+            return self._ready(arrow.plain(self._dataset.to_table()))
+
+    def _ready(self, part: Any) -> Any:
+        """Return rows of its type, converted and checked."""
+        part = part.cast(self.schema)
+        if self._convert is not None:
+            part = self._convert(part)
+        if self._check is not None:
+            self._check(part)
+        return part
 
     __mplang_fetch__ = to_table
 
@@ -139,8 +156,9 @@ class Scan:
         except MPLangError:
             raise
         except Exception as error:  # of whatever reads it
-            log.error("%s is damaged: %s", name or self.name, " ".join(str(error).split())[:300])
-            raise KernelError(f"{name or self.name} is damaged") from error
+            why = " ".join(str(error).split())[:300]  # stays at the party, as of each kernel
+            log.error("%s is damaged: %s", name or self.name, why)
+            raise KernelError(f"{name or self.name} is damaged: {why}") from error
 
 
 def loaded(table: Any) -> Any:
