@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from mplang_cli import cli
 from mplang_http import LocalCluster
+from mplang_http.commands import MARK
 from mplang_http.config import installed_plugins
 from mplang_testing.waiting import wait_until
 from processes import children, descendants
@@ -92,7 +94,7 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
             "them\n"
         )
         assert up.stdout.readline() == (
-            "try: mplang run prog.py:fn --cluster cluster.yaml --option tls=certs/host\n"
+            "try: mplang run prog.py:fn --cluster cluster.yaml --tls certs/host\n"
         )
         mine = ("--tls", "certs/host")
         told = mplang("status", "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
@@ -101,8 +103,7 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
         assert [(row["name"], row["mode"], row["state"]) for row in rows] == [
             (f"node{i}", "development", "ready") for i in range(3)
         ]
-        tls = ("--option", "tls=certs/host")
-        done = mplang("run", program, "--cluster", "cluster.yaml", *tls, "--json", cwd=tmp_path)
+        done = mplang("run", program, "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)[0]["value"] == [None, None, [1, 2]]
         done = mplang("run", program, "--cluster", "cluster.yaml", cwd=tmp_path)
@@ -114,6 +115,31 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
     told = mplang("status", "--cluster", "cluster.yaml", *mine, cwd=tmp_path)
     assert told.returncode == 1
     assert "lost" in told.stdout
+
+
+@pytest.mark.parametrize(("option", "path"), [("--out", "cluster.yaml"), ("--tls", "certs")])
+def test_a_second_up_leaves_the_files_of_the_first_alone(here, tmp_path, option, path):
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs" / "ca.pem").write_text("of the first")
+    (tmp_path / "cluster.yaml").write_text(f"{MARK}nodes: []\n")
+    first = os.open(tmp_path / path, os.O_RDONLY)
+    try:
+        fcntl.flock(first, fcntl.LOCK_EX)  # as the first one does
+        code, told = here("up", "-n", 1, "--tls", "certs")
+    finally:
+        os.close(first)
+    assert code == 1
+    assert f"{path} is in use by another mplang up" in told
+    assert f"another one by {option}" in told
+    assert (tmp_path / "cluster.yaml").read_text() == f"{MARK}nodes: []\n"
+    assert (tmp_path / "certs" / "ca.pem").read_text() == "of the first"
+
+
+def test_a_certificate_is_given_once(here, program):
+    given = ("--cluster", 2, "--tls", "certs/a", "--option", "tls=certs/b")
+    code, told = here("run", program, *given)
+    assert code == 1
+    assert "--tls certs/a and --option tls=certs/b are two; give one" in told
 
 
 def test_up_in_production_runs_whole_programs_only(tmp_path, program):

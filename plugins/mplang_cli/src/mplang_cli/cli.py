@@ -321,7 +321,10 @@ def run(
         str, typer.Option(help="See mplang backends; by default what the nodes' addresses say.")
     ] = "",
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE, of the backend, as tls=certs/host.")
+        list[str] | None, typer.Option(help="NAME=VALUE, of the backend, as timeout=300.")
+    ] = None,
+    tls: Annotated[
+        str | None, typer.Option(help="Your certificate, certs/host: short for --option tls=….")
     ] = None,
     arg: Args = None,
     mode: Annotated[
@@ -342,6 +345,8 @@ def run(
     packed = None if is_source(target) else artifact.load(target)
     where = cluster_of(cluster) if cluster or packed is None else packed.cluster.spec()
     options = dict(map(_option, option or []))
+    if tls is not None and options.setdefault("tls", tls) != tls:
+        raise ConfigError(f"--tls {tls} and --option tls={options['tls']} are two; give one")
     with (
         mplang_core.connect(backend or backend_of(where), where, **options) as host,
         _traced(host, trace),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import logging
 import os
@@ -9,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,15 +125,48 @@ def up(
     if Path(out).exists() and not Path(out).read_text(encoding="utf-8").startswith(MARK):
         raise ConfigError(f"{out} is there already, and not of mplang up; --out names another file")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with LocalCluster(parties, tls=tls or False, insecure=insecure, mode=mode) as cluster:
+    with (
+        _kept_from_others(Path(out), "--out"),
+        contextlib.nullcontext() if tls is None else _kept_from_others(Path(tls), "--tls"),
+        LocalCluster(parties, tls=tls or False, insecure=insecure, mode=mode) as cluster,
+    ):
         nodes = [{"name": node.name, "address": node.address} for node in cluster.spec.nodes]
         text = yaml.safe_dump({"nodes": nodes}, sort_keys=False)
         Path(out).write_text(MARK + text, encoding="utf-8")
         typer.echo(f"wrote {out}")
         typer.echo(f"mode: {mode}; {MODES[mode]}")
-        mine = f" --option tls={tls}/host" if tls else ""
+        mine = f" --tls {tls}/host" if tls else ""
         typer.echo(f"try: mplang run prog.py:fn --cluster {out}{mine}")
         _show_until_interrupted(cluster)
+
+
+@contextlib.contextmanager
+def _kept_from_others(path: Path, option: str) -> Iterator[None]:
+    """Keep a file, or the folder of certificates, of a cluster that runs from another ``up``.
+
+    Raises:
+        ConfigError: it is that of a cluster that runs, which would be lost, or it cannot be opened.
+    """
+    try:
+        if option == "--tls":
+            path.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDONLY)
+        else:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ConfigError(f"cannot open {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise ConfigError(
+            f"{path} is in use by another mplang up, whose cluster runs; end that one, or take "
+            f"another one by {option}"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(file)  # and so the lock
 
 
 def _show_until_interrupted(cluster: LocalCluster) -> None:
