@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 
-import fault_testbed
 import numpy as np
 import pytest
 import yaml
@@ -166,28 +165,15 @@ def test_an_engine_that_is_stopped(testbed):
         works(testbed.host)
 
 
-@pytest.mark.slow("a party is late for 16 s, and others wait 8 s for it")
+@pytest.mark.slow("a party works for 16 s, and the time-out of the others is 8 s")
 @pytest.mark.parametrize("testbed", [{"timeout": LATE}], indirect=True)
-def test_a_party_that_is_too_slow(testbed):
+def test_a_party_that_is_slow_is_waited_for(testbed):
     for _, rank in rounds():
-        last = np.int64(testbed.rng.randrange(20))
 
-        def fault_op(i, last=last, rank=rank):
-            return mp.uniform_cond(
-                mp.invoke(dialect.less, i, mp.constant(last)),
-                lambda i: i,
-                lambda i: mp.invoke(dialect.late, i, party=rank, seconds=2 * LATE),
-                i,
-            )
+        def fault_op(i, rank=rank):
+            return mp.invoke(dialect.late, i, party=rank, seconds=2 * LATE)
 
-        with pytest.raises(PartyError) as caught:
-            mp.evaluate(testbed.host, job(FOREVER, fault_op), X, Y)
-        assert caught.value.rank != rank
-        assert_error(
-            caught.value, caught.value.rank, f"waited {LATE:g} s for a message from party",
-            rf"party {rank} was in kit.late at {HERE}", at=rf"(?:{HERE}|{fault_testbed.HERE})",
-        )  # fmt: skip
-        testbed.wait_all_ended()
+        mp.fetch(testbed.host, mp.evaluate(testbed.host, job(1, fault_op), X, Y))
         works(testbed.host)
 
 

@@ -248,11 +248,11 @@ def test_what_is_counted(workers):
         return mp.reveal(mp.device("SP0")(lambda a, b: a + b)(z, mp.seal(failed)), to="P0")
 
     def slow(x):
-        return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=DEADLINE), [2], [1])
+        return mp.pshfl_s(mp.invoke(dialect.late, x, party=1, seconds=3.0), [2], [1])
 
-    def wait_counted(host, *expected, ended=(0, 1, 2)):
-        """Wait until the jobs have ended at some parties, and the failed runs are as expected."""
-        for rank in ended:
+    def wait_counted(host, *expected):
+        """Wait until the jobs have ended, and the failed runs are as expected."""
+        for rank in range(3):
             wait_until(lambda rank=rank: last_job(cluster, rank, host.session)[0] in ENDED)
         wait_until(lambda: tuple(used(cluster, rank) for rank in range(3)) == expected)
 
@@ -264,9 +264,8 @@ def test_what_is_counted(workers):
             mp.evaluate(host, waits_in_spu, np.float32(1))
         wait_counted(host, 0, 1, 1)
     with mp.connect("http", cluster.spec, timeout=1.0) as hasty:
-        with pytest.raises(PartyError, match="waited 1 s"):
-            mp.evaluate(hasty, slow, np.int64(1))
-        wait_counted(hasty, 0, 1, 1, ended=(0, 2))  # and not at the slow party
+        mp.evaluate(hasty, slow, np.int64(1))  # who works is waited for
+        wait_counted(hasty, 0, 1, 1)
 
 
 def test_an_engine_that_ends_counts(workers):
