@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, TraceError
 from mplang_core.ir.attrs import normalize
+
+pa = pytest.importorskip("pyarrow")
 
 MASKED = np.ma.array([30.0, -999.0, 50.0], mask=[False, True, False])
 
