@@ -6,7 +6,6 @@ import datetime
 import random
 from decimal import Decimal
 
-import ibis
 import pyarrow as pa
 
 MONEY = pa.decimal128(15, 2)
@@ -16,14 +15,6 @@ NATIONS += ["VIETNAM", "SAUDI ARABIA", "UNITED STATES"]
 BRANDS = ["Brand#12", "Brand#23", "Brand#34", "Brand#45"]
 REGIONS = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"]
 REGION_OF = [3, 3, 1, 1, 2, 2, 0, 3, 1, 2, 4, 1]
-
-
-def add_date(day, dy=0, dm=0, dd=0):
-    """Return a date some years, months and days after another one, as Ibis's literal."""
-    there = datetime.date.fromisoformat(day)
-    years, month = divmod(there.month - 1 + dm, 12)
-    there = there.replace(year=there.year + dy + years, month=month + 1)
-    return ibis.date((there + datetime.timedelta(dd)).isoformat())
 
 
 def _money(random, low, high):
