@@ -357,6 +357,14 @@ class _Writer:
         text = f"peval({run}, [{operands}], mp.Mask.from_ranks({members}))[0]"
         return [self.let("piece", x.holders, text, x.detail)]
 
+    def hand_on(self, env: list[Variable], depth: int) -> list[Variable]:
+        """Move the first member's share, in which what is public to it is as it is."""
+        x = self.pick(env, "piece")
+        if x is None:
+            return []
+        first, to = min(x.holders or ()), self.one(ALL)
+        return [self.let("piece", [to], f"mp.pshfl_s({x.name}, [{to}], [{first}])", x.detail)]
+
     def meet(self, env: list[Variable], depth: int) -> list[Variable]:
         """Move shares of two secrets, mostly related ones, of different members to one party."""
         x = self.pick(env, "share")
@@ -581,5 +589,8 @@ THEMES: list[Theme] = [
     ([_Writer.channel, _Writer.seal], CIPHERTEXTS * 2 + SHARES * 2 + PLAIN + NESTED),
 ]
 TABLES: Theme = ([], [*[_Writer.filter] * 6, *[_Writer.post] * 8, *PLAIN, *NESTED])
-OPERANDS: Theme = ([_Writer.seal, _Writer.public], [*SHARES, *[_Writer.public] * 4, *PLAIN])
+OPERANDS: Theme = (
+    [_Writer.seal, _Writer.public, _Writer.hand_on],
+    [*SHARES, *[_Writer.public, _Writer.hand_on] * 4, *PLAIN],
+)
 """Public operands of SPU's functions, which differ from member to member."""

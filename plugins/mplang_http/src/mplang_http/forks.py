@@ -109,27 +109,28 @@ class ForkServer:
             raise ConfigError(message["failed"])
         return message["prepared"]
 
-    def fork(self, argument: ipc.Message, file: int, timeout: float = FORK_TIMEOUT) -> Child:
+    def fork(self, argument: ipc.Message, file: int, timeout: float | None = None) -> Child:
         """Start a child.
 
         Args:
             argument: plain data.
             file: file descriptor; the caller closes its own.
-            timeout: seconds that the server has to fork.
+            timeout: seconds that the server has to fork; :data:`FORK_TIMEOUT` by default.
 
         Raises:
             OSError: the server has ended, or the system has no room for another process.
         """
+        seconds = FORK_TIMEOUT if timeout is None else timeout
         with self._lock:
             if not self.alive:
                 raise OSError("the fork server has ended")
             try:
                 ipc.send(self._sock, {"run": argument}, file)
-                while "ended" in (message := self._receive(timeout)):
+                while "ended" in (message := self._receive(seconds)):
                     pass
             except (EOFError, TimeoutError, BrokenPipeError, ConnectionError) as error:
                 self.alive = False
-                raise _lost(error, timeout) from error
+                raise _lost(error, seconds) from error
             if "pid" not in message:
                 raise OSError(message["refused"])
             self._codes.pop(message["pid"], None)  # of an earlier process of that number
