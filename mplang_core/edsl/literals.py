@@ -54,7 +54,7 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     target = find_ctx() if ctx is None else ctx
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
-    with trace_errors("a constant is a number, an array or a table"):
+    with trace_errors("it is no literal"):
         value = target.read_literal(literal)
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
