@@ -163,6 +163,7 @@ def test_local_work_that_takes_longer_than_the_timeout_on_the_simulator(mode):
         check_waits(sim, 4 * WAIT)
 
 
+@pytest.mark.long("works for as long as three timeouts, on workers")
 def test_local_work_that_takes_longer_than_the_timeout_on_workers(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     settings = {"imports": ("working_ops",), "timeouts": {"message": 3.0}}

@@ -121,7 +121,7 @@ def messages(monkeypatch):
 
 
 @pytest.mark.parametrize("protocol", QUICK)
-@pytest.mark.parametrize("name", ["argsort", "descending", "two keys", "top_k", "top_k of rows"])
+@pytest.mark.parametrize("name", ["argsort", "descending", "two keys", "top_k"])
 def test_messages_do_not_depend_on_the_keys(messages, name, protocol):
     keys = [X, PLACES, PLACES[::-1], np.ones(SIZE)]
     with messages(protocol) as sent:
