@@ -20,7 +20,8 @@ from working_ops import spend
 import mplang_core as mp
 from mplang_core.errors import RecvTimeoutError
 
-WAIT = 0.4  # seconds
+WAIT, LONG = 0.4, 2.0  # seconds
+SIGNS = 6  # at least a quarter of the time-out lies between two
 RUN, LATE = "run", np.int64(7)
 
 
@@ -29,8 +30,8 @@ def parties(request):
     """Return a function that makes parties which evaluate a run."""
     with contextlib.ExitStack() as stack:
 
-        def make(count: int):
-            comms = request.param.connected(count, WAIT)
+        def make(count: int, timeout: float = WAIT):
+            comms = request.param.connected(count, timeout)
             for comm in comms:
                 comm.open(RUN)
                 stack.callback(getattr(getattr(comm, "_links", None), "close", lambda: None))
@@ -53,23 +54,23 @@ def known(comm) -> list[int]:
 
 
 def test_who_works_is_waited_for(parties):
-    a, b = parties(2)
+    a, b = parties(2, LONG)
     signs = known(b)
     with in_time(), ThreadPoolExecutor(1) as pool:
         found = pool.submit(b.recv, 0, f"{RUN}/1")
-        wait_until(lambda: len(signs) > 12)  # at least a quarter of the time-out lies between two
+        wait_until(lambda: len(signs) > SIGNS)
         assert not found.done()
         a.send(1, f"{RUN}/1", LATE)
         assert found.result(DEADLINE) == LATE
 
 
 def test_who_waits_for_one_that_works_is_waited_for(parties):
-    a, b, c = parties(3)
+    a, b, c = parties(3, LONG)
     signs = known(c)
     with in_time(), ThreadPoolExecutor(2) as pool:
         there = pool.submit(b.recv, 0, f"{RUN}/1")
         found = pool.submit(c.recv, 1, f"{RUN}/2")
-        wait_until(lambda: len(signs) > 12)
+        wait_until(lambda: len(signs) > SIGNS)
         assert not there.done()
         assert not found.done()
         a.send(1, f"{RUN}/1", LATE)

@@ -221,11 +221,12 @@ class CommunicatorBase(Communicator):
         self._pause(waiter, from_rank, min(began + timeout / 2, run.ends))
         while not waiter.woken:
             self._ask(key.partition("/")[0], from_rank)
-            known = max(began, run.at_work.get(from_rank, began))
-            now, deadline = time.monotonic(), min(known + timeout, run.ends)
-            if now >= deadline:
+            asked = time.monotonic()
+            self._pause(waiter, from_rank, min(asked + timeout / 4, run.ends))
+            now, known = time.monotonic(), max(began, run.at_work.get(from_rank, began))
+            was_stalled = now - asked > timeout / 2  # this process: the answer is not read yet
+            if now >= run.ends or (now >= known + timeout and not was_stalled):
                 return
-            self._pause(waiter, from_rank, min(now + timeout / 4, deadline))
 
     def _pause(self, waiter: Waiter, from_rank: int, deadline: float) -> None:
         """Return when a waiter is woken, or ``time.monotonic()`` is ``deadline``; without locks.
