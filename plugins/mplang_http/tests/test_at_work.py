@@ -25,7 +25,10 @@ SIGNS = 6  # at least a quarter of the time-out lies between two
 RUN, LATE = "run", np.int64(7)
 
 
-@pytest.fixture(params=[ThreadCommunicator, HttpCommunicator])
+ON_LINKS = pytest.mark.long("asks on links, and needs a machine that is not too busy")
+
+
+@pytest.fixture(params=[ThreadCommunicator, pytest.param(HttpCommunicator, marks=ON_LINKS)])
 def parties(request):
     """Return a function that makes parties which evaluate a run."""
     with contextlib.ExitStack() as stack:
@@ -106,6 +109,7 @@ def test_who_has_left_the_run_is_not_waited_for(parties):
         b.recv(0, f"{RUN}/1")
 
 
+@ON_LINKS
 def test_who_says_that_it_works_is_waited_for_until_the_run_is_over():
     comms = HttpCommunicator.connected(2, WAIT)
     comms[1].longest = 4 * WAIT
