@@ -133,6 +133,16 @@ def test_an_inquiry_is_answered_now_and_then_only():
     assert not here.make(1)
 
 
+def test_an_inquiry_has_its_name_until_it_is_confirmed():
+    """Else who asks again would not know the answer that comes just then."""
+    here = Inquiries(RUN, 0.0)
+    name = here.make(1)
+    assert here.make(1) == name
+    assert here.confirm(1, name) == {}
+    assert here.confirm(1, name) is None
+    assert here.make(1) not in ("", name)
+
+
 def test_nobody_answers_for_a_run_that_is_none_or_of_another_peer():
     a, b = HttpCommunicator.connected(2, WAIT)
     a.open(RUN)

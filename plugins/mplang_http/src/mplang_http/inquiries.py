@@ -36,17 +36,22 @@ class Inquiries:
 
     def __init__(self, run: str, interval: float) -> None:
         self._run, self._interval = run, interval
-        self._mine: dict[int, tuple[str, float]] = {}  # to peers, by rank: its name, and when
+        # to peers, by rank: its name, nothing once it is confirmed; and when it was made last
+        self._mine: dict[int, tuple[str, float]] = {}
         self._pending: dict[int, str] = {}  # of peers, by rank
         self._answered: dict[int, float] = {}  # when, by rank
 
     def make(self, rank: int) -> str:
-        """Return the name of a new inquiry to a peer; nothing if it was asked a moment ago."""
+        """Return the name of an inquiry to a peer; nothing if it was asked a moment ago.
+
+        One that is not confirmed is made again: with a new name the answer to the one before would
+        not be known, and where two parties ask in step that is so each time.
+        """
         now = time.monotonic()
-        _, asked = self._mine.get(rank, ("", -self._interval))
+        name, asked = self._mine.get(rank, ("", -self._interval))
         if now - asked < self._interval:
             return ""
-        name = f"{self._run}{SIGN}{secrets.token_hex(8)}"
+        name = name or f"{self._run}{SIGN}{secrets.token_hex(8)}"
         self._mine[rank] = name, now
         return name
 
@@ -77,8 +82,10 @@ class Inquiries:
         Returns:
             Those of peers; ``None`` if this party has not asked.
         """
-        if self._mine.get(rank, ("", 0.0))[0] != name:
+        mine, asked = self._mine.get(rank, ("", 0.0))
+        if mine != name:
             return None
+        self._mine[rank] = "", asked
         confirmed, self._pending = self._pending, {}
         self._answered |= dict.fromkeys(confirmed, time.monotonic())
         return confirmed

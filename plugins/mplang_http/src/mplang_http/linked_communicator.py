@@ -11,6 +11,7 @@ from mplang_simulator import CommunicatorBase, Waiter
 
 from mplang_core.ext import CommError, RunError, WireError
 from mplang_http.connection import Connection
+from mplang_http.frames import Kind
 from mplang_http.inquiries import Inquiries, run_of
 from mplang_http.links import Links
 from mplang_http.lost_link import LostLink
@@ -193,7 +194,7 @@ class LinkedCommunicator(CommunicatorBase):
                 return
             name = self._inquiries_of(run).make(rank)
         if name:
-            self._links.inquire(self._others[rank], name)
+            self._links.tell(self._others[rank], Kind.CLOSE, name)
 
     def _inquiries_of(self, run: str) -> Inquiries:
         if run not in self._inquiries:
@@ -234,7 +235,7 @@ class LinkedCommunicator(CommunicatorBase):
                 return
             self.is_at_work(run, rank)
         for other, asked in confirmed.items():
-            self._links.confirm(self._others[other], asked)
+            self._links.tell(self._others[other], Kind.CLOSED, asked)
 
     # what engines tell each other of runs
 

@@ -209,27 +209,17 @@ class Links:
                 with contextlib.suppress(OSError):
                     link.send_control(kind, run, head)
 
-    def inquire(self, peer: str, name: str) -> None:
-        """Ask a peer whether it is at work, without blocking.
+    def tell(self, peer: str, kind: Kind, name: str) -> None:
+        """Send a peer an inquiry, or the confirmation of one, without blocking.
 
         Args:
             peer: name of the peer.
+            kind: ``CLOSE`` or ``CLOSED``.
             name: name of the inquiry.
         """
         link = self._links.get(peer)
         if link is not None:
-            link.queue_control(Kind.CLOSE, name)
-
-    def confirm(self, peer: str, name: str) -> None:
-        """Confirm a peer's inquiry, without blocking.
-
-        Args:
-            peer: name of the peer.
-            name: name of the inquiry.
-        """
-        link = self._links.get(peer)
-        if link is not None:
-            link.queue_control(Kind.CLOSED, name)
+            link.queue_control(kind, name)
 
     def abort(self, peers: Iterable[str], run: str, reason: str) -> None:
         """Notify peers that a run has failed, without blocking.
