@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from mplang_spu import ShareType, SpuConfig, blocks, engine
+from mplang_simulator import ThreadCommunicator
+from mplang_spu import ShareType, SpuConfig, blocks, engine, run_jax
 from mplang_spu.config import ENV, resolve_config
 from mplang_spu.reconstruction import reconstruct
+from mplang_spu.target import Target
 from mplang_testing import (
     DeviceSuite,
     FeopSuite,
     KernelSuite,
+    NativeCall,
+    NativeSuite,
     Of,
     PluginSuite,
     Sample,
     TypeSuite,
     strategies as kit,
 )
+from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
 
-X = np.float32([1, 2, 3])
+X, P = np.float32([1, 2, 3]), np.float32([2, 2, 2])
 BOTH = mp.Mask.all(2)
 SEMI2K = resolve_config(SpuConfig(protocol="SEMI2K"), BOTH)
 
@@ -112,6 +119,48 @@ class TestFeops(FeopSuite):
 class TestKernels(KernelSuite):
     family = "spu"
     samples = SAMPLES
+
+
+class _Apart(ThreadCommunicator):
+    """Communicator whose party is a process of its own, as those of workers are."""
+
+    def links_in_memory(self, run):
+        return False
+
+
+class TestNative(NativeSuite):
+    family = "spu"
+
+    def make(self, parties):
+        return _Apart.connected(parties, DEADLINE)
+
+    def calls(self, rank, run):
+        signature = mp.FeSignature((share_type(X), mp.TensorType.of(P)))
+        attrs = run_jax(lambda x, p: x * p, signature, config=SEMI2K).pfunc.attrs
+        target = Target.of(attrs["config"])
+        code = engine.compile_code(attrs["program"]["code"], (True, False), target).code
+        (chunk,) = shares(X).data[rank].chunks
+        plain = {"dtype": "f32", "shape": [3]}
+        storage = shares(X).data[rank].storage
+        public = {"form": "public", **plain}
+        first = {"form": "data", "share": 0, "storage": storage, "chunks": 1, **plain}
+        second = {"form": "reference", "share": 1}
+        device = {"parties": 3, "config": attrs["config"], "code": sha256(code).hexdigest()}
+
+        def request(number, operand, **more):
+            results = [{"share": number, "sent": number == 2, **plain}]
+            told = {"key": f"{run}/{number}", "operands": [operand, public], "results": results}
+            return {**device, **told, **more}
+
+        return [
+            NativeCall(
+                "run", request(1, first, has_code=True, drop=[]), [code, bytes(chunk), P.tobytes()]
+            ),
+            NativeCall("run", request(2, second, has_code=False, drop=[0]), [P.tobytes()]),
+        ]
+
+    def refers(self, rank, run):
+        return NativeCall("fetch", {"share": 2})
 
 
 ELEMENTS = st.sampled_from([d for d in mp.DType if d.value not in ("c64", "c128", "bf16")])

@@ -25,6 +25,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`LineageSuite`  ops with a lineage: rows as they are, chosen by what they name
 :class:`AnalysisSuite`  analyses: a report of every program, the same each time
 :class:`AdmissionSuite`  admission checks: an answer for every program
+:class:`NativeSuite`   native services: right calls are answered, wrong ones refused
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
 :class:`PluginSuite`   distributions: light, complete, within their own names
 =====================  ===============================================================
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from mplang_testing.guards import GuardSuite
     from mplang_testing.kernels import KernelSuite
     from mplang_testing.lineages import LineageSuite
+    from mplang_testing.natives import NativeCall, NativeSuite
     from mplang_testing.party_ops import PartyOpSuite
     from mplang_testing.party_sample import PartySample
     from mplang_testing.passes import PassSuite
@@ -72,6 +74,8 @@ __all__ = [
     "GuardSuite",
     "KernelSuite",
     "LineageSuite",
+    "NativeCall",
+    "NativeSuite",
     "Of",
     "PartyOpSuite",
     "PartySample",
@@ -95,6 +99,8 @@ _HOMES = {
     "GuardSuite": "guards",
     "KernelSuite": "kernels",
     "LineageSuite": "lineages",
+    "NativeCall": "natives",
+    "NativeSuite": "natives",
     "Of": "sample",
     "PartyOpSuite": "party_ops",
     "PartySample": "party_sample",

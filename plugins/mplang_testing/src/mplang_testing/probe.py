@@ -29,6 +29,7 @@ from mplang_core.ext import (
 )
 from mplang_testing.sample import text_of
 
+NATIVES = "mplang.native"
 TIMEOUT = 300.0  # seconds
 
 
@@ -122,9 +123,11 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
 def believed(ops: Iterable[str]) -> dict[str, list[str]]:
     """Return by suite of the kit the ops that declare what this suite tries."""
     defined = {name: op_def for name in ops if (op_def := op_defs.get(name)) is not None}
+    natives = plugin_manager.names(NATIVES)
     declares: dict[str, Callable[[OpDef], bool]] = {
         "GuardSuite": lambda op_def: op_def.interface(Declassifies) is not None,
         "LineageSuite": lambda op_def: op_def.interface(HasLineage) is not None,
+        "NativeSuite": lambda op_def: op_def.name.partition(".")[0] in natives,
         "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY,
     }
     found = {
