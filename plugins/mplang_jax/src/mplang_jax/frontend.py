@@ -128,8 +128,9 @@ def _lowered(traced: TracedFunction) -> tuple[bytes, bytes]:
     from mplang_stablehlo import module, read
 
     from mplang_jax import admission
+    from mplang_jax.hints import without_hints
 
-    located = module.artifact(traced.lower())
+    located = module.artifact(without_hints(traced.lower()))
     code = pack(module.canonical_of(located))
     admission.XLA.admit(read(code))
     return code, located
