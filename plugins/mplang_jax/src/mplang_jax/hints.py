@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jaxlib.mlir import ir
 from mplang_stablehlo import module
 from mplang_stablehlo.custom_calls import target_of
 
