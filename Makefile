@@ -158,6 +158,9 @@ lint: setup ## format, style, types, layers, waiting in tests, costs
 accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
 	@$(BIN)/python benchmarks/accuracy.py
 
+sml: setup ## run the tests of secretflow's machine learning library on mplang, and print a table (hours)
+	@$(BIN)/python benchmarks/sml/run.py $(ARGS)
+
 bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
 
