@@ -28,7 +28,7 @@ SINCE ?= HEAD~1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy bench wheels changelog clean
+.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy sml bench wheels changelog clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
