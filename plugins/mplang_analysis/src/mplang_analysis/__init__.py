@@ -58,6 +58,12 @@ from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
+from mplang_analysis.precision_losses import (
+    HasPrecision,
+    PrecisionLoss,
+    PrecisionRule,
+    precision_losses,
+)
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
@@ -100,6 +106,7 @@ __all__ = [
     "HasChanges",
     "HasConstants",
     "HasLineage",
+    "HasPrecision",
     "HasRanges",
     "HasSideChannels",
     "Holding",
@@ -119,6 +126,8 @@ __all__ = [
     "Paragraphs",
     "Picture",
     "Piece",
+    "PrecisionLoss",
+    "PrecisionRule",
     "RangeRow",
     "RangeRule",
     "Ranges",
@@ -157,6 +166,7 @@ __all__ = [
     "own",
     "parameter_names",
     "path_to",
+    "precision_losses",
     "ranges",
     "remember",
     "selected",

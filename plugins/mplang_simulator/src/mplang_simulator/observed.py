@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from mplang_analysis import PrecisionLoss, precision_losses
 from mplang_passes import with_public_inputs
 
 from mplang_core import Program
@@ -13,7 +16,10 @@ from mplang_core.ext import (
     HostVar,
     KernelContext,
     Listener,
+    Location,
+    Mode,
     Operation,
+    PrecisionWarning,
     SimpHost,
     WorkerInterpreter,
     size_of,
@@ -32,6 +38,31 @@ class ObservedHost(SimpHost):
     """
 
     observe: Observe | None = None
+
+    def __init__(self, cluster_spec: Any, mode: Mode = "standard") -> None:
+        super().__init__(cluster_spec, mode)
+        self._told: weakref.WeakSet[Program] = weakref.WeakSet()
+
+    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program, once it was told what its engines will not hold.
+
+        Args:
+            program: the program.
+            inputs: its inputs.
+
+        Returns:
+            Its results.
+        """
+        if program not in self._told:
+            self._told.add(program)
+            for loss in precision_losses(program):
+                self._tell(loss)
+        return super().evaluate(program, inputs)
+
+    def _tell(self, loss: PrecisionLoss) -> None:
+        """Tell of a number that an engine does not hold, before anything runs."""
+        line = loss.line or Location("<mplang>", 1)
+        warnings.warn_explicit(loss.text, PrecisionWarning, line.file, line.line)
 
     def progress(self) -> list[PartyState]:
         """Return the state of each party by rank; ``idle`` for all by default."""
