@@ -74,6 +74,7 @@ from mplang_analysis.side_channels import (
     side_channels_of,
 )
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
+from mplang_analysis.synthetic import USUAL, Draw, numbers_within
 
 __all__ = [
     "DATA_SET",
@@ -85,6 +86,7 @@ __all__ = [
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",
+    "USUAL",
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
@@ -97,6 +99,7 @@ __all__ = [
     "Declassifies",
     "Disclosure",
     "DisclosureRow",
+    "Draw",
     "Edge",
     "Followed",
     "GraphView",
@@ -162,6 +165,7 @@ __all__ = [
     "hull",
     "labels_of",
     "lines_digest",
+    "numbers_within",
     "ops_among",
     "own",
     "parameter_names",
