@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.context import given_catalogue
@@ -153,6 +153,7 @@ def evaluate(
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
     **kwargs: Any,
 ) -> Any:
     """Run a program on a host.
@@ -166,6 +167,9 @@ def evaluate(
         mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
             submits it to all parties as a whole. The results are the same.
         listener: notified of each op in standard mode.
+        check: ``"simulator"``: the program runs on a simulator first, on synthetic data of the
+            declared schemas and ranges, and nothing is sent before that is done. A number that is
+            wrong there shows a ``PrecisionWarning`` with its line; an error ends the evaluation.
         **kwargs: the same by keyword.
 
     Returns:
@@ -186,7 +190,7 @@ def evaluate(
         if not isinstance(program, CompiledFunction):
             program = CompiledFunction(program, None)
         tfn = program.trace(host, *args, **kwargs)
-    with host.options(mode=mode, listener=listener):
+    with host.options(mode=mode, listener=listener, check=check):
         return apply(host, tfn, *args, **kwargs)
 
 

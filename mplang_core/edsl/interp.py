@@ -79,7 +79,7 @@ class InterpContext(MPContext):
         op = make_op(opcode, operands, attrs, regions, self)
         graph = Graph(operands, [op], list(op.outputs))
         program = Program(opcode, self.mask, graph)
-        results = self.evaluate_step(program, [_data(obj) for obj in given])
+        results = self.evaluate_step(program, [data_of(obj) for obj in given])
         return [
             InterpVar(self, _mp(value), result)
             for value, result in zip(op.outputs, results, strict=True)
@@ -99,10 +99,11 @@ class InterpContext(MPContext):
     ) -> MPObject:
         """Return the same value with another device and uniformity."""
         same = obj.uniform if uniform is None else uniform
-        return InterpVar(self, obj.mptype, _data(obj), device, same)
+        return InterpVar(self, obj.mptype, data_of(obj), device, same)
 
 
-def _data(obj: MPObject) -> Any:
+def data_of(obj: MPObject) -> Any:
+    """Return the run-time value of a value of an interpreter."""
     assert isinstance(obj, InterpVar)
     return obj.value
 

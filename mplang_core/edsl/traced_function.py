@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_core.edsl.context import MPContext, MPObject, Placement, find_ctx
-from mplang_core.edsl.interp import InterpContext, InterpVar
+from mplang_core.edsl.interp import InterpContext, InterpVar, data_of
 from mplang_core.edsl.literals import (
     MAX_LITERAL,
     constant,
@@ -176,7 +176,7 @@ def apply(ctx: InterpContext, tfn: TracedFunction, *args: Any, **kwargs: Any) ->
         if isinstance(expected, MPType):
             inputs.append(_argument(ctx, tfn, i, leaf, expected))
     for obj in tfn.captures:
-        inputs.append(_value(ctx, obj))
+        inputs.append(data_of(ctx.adopt(obj)))
     results = ctx.evaluate(tfn.program, inputs)
     outs: list[MPObject] = [
         InterpVar(ctx, out.type, result)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def _argument(ctx: InterpContext, tfn: TracedFunction, i: int, leaf: Any, expect
         found = type(leaf).__name__
     _check_type(tfn, i, found, expected)
     warn_of_data(leaf, ARGUMENT_ADVICE)
-    return _value(ctx, leaf) if isinstance(leaf, MPObject) else ctx.lift(leaf)
+    return data_of(ctx.adopt(leaf)) if isinstance(leaf, MPObject) else ctx.lift(leaf)
 
 
 def _is_same(leaf: Any, expected: Any) -> bool:
@@ -230,9 +230,3 @@ def _is_same(leaf: Any, expected: Any) -> bool:
         return leaf is expected or bool(leaf == expected)
     except (TypeError, ValueError):  # an array has no truth value
         return False
-
-
-def _value(ctx: InterpContext, obj: MPObject) -> Any:
-    var = ctx.adopt(obj)
-    assert isinstance(var, InterpVar)
-    return var.value

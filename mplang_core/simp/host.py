@@ -179,17 +179,20 @@ class SimpHost(Interpreter, InterpContext):
 
     @contextlib.contextmanager
     def options(
-        self, *, mode: Mode | None = None, listener: Listener | None = None
+        self, *, mode: Mode | None = None, listener: Listener | None = None, check: Any = None
     ) -> Iterator[None]:
         """Set the mode and the listener of evaluations of this thread inside of ``with``.
 
         Args:
             mode: the mode; that of the host by default.
             listener: notified of each op; ``None`` for none.
+            check: what checks programs first; hosts of backends know ``"simulator"``.
 
         Raises:
-            ConfigError: there is no such mode.
+            ConfigError: there is no such mode or check.
         """
+        if check is not None:
+            raise ConfigError(f"{type(self).__name__} has no check {check!r}")
         token = _options.set((mode and _check_mode(mode), listener))
         try:
             yield

@@ -125,6 +125,77 @@ def test_a_joint_computation_waits_for_all():
     assert {count.family for count in found.ops} == {"simp", "spu"}
 
 
+@mp.simple_op("costs.together", execution_model="multi_party", reads=(), total=True)
+def together(x: mp.TensorType) -> mp.TensorType:
+    """Stand for an op whose kernels send messages by themselves."""
+    return x
+
+
+@mp.simple_op("costs.alone", reads=(), total=True)
+def alone(x: mp.TensorType) -> mp.TensorType:
+    """Stand for an op that one party runs."""
+    return x
+
+
+def test_what_is_not_counted_is_a_row_with_line_and_parties():
+    def program(x):
+        for _ in range(3):
+            x = mp.simp.pcall_static((0, 1), together, x)
+        x = mp.simp.pcall_static((0, 1), alone, x)
+        one = mp.simp.pcall_static((2,), together, mp.constant(1))
+        return x, one
+
+    found = analysis.costs(trace(program, at(SCALAR, 0, 1), parties=3))
+    line = f"test_costs.py:{program.__code__.co_firstlineno + 2}"
+    told = [(row.op, row.line, row.parties, row.count) for row in found.unknown]
+    assert told == [("costs.together", line, (0, 1), 3)]
+    shown = " ".join(str(found).split())
+    assert f"among 0, 1 unknown unknown once: costs.together at {line}, 3 times" in shown
+    assert "at least 0" in shown
+    assert "those of costs.together are not counted" in shown
+    assert "those of costs.together are not counted" in found._repr_html_()
+    assert found.to_dict()["unknown"][0]["parties"] == (0, 1)
+
+
+def test_what_is_not_counted_in_a_loop_is_told_per_iteration():
+    def program(x):
+        def turn(state):
+            i, y = state
+            joined = mp.simp.pcall_static((0, 1), together, y)
+            return mp.invoke(toy.add, i, mp.constant(1)), joined
+
+        below = lambda state: mp.invoke(toy.less, state[0], mp.constant(3))  # noqa: E731
+        return mp.while_loop(below, turn, (mp.constant(0), x))
+
+    (row,) = analysis.costs(trace(program, at(SCALAR, 0, 1))).unknown
+    assert (row.op, row.count, row.per_iteration) == ("costs.together", 1, True)
+
+
+def test_who_runs_it_is_known_only_at_run_time():
+    def program(x):
+        return mp.simp.pcall_dynamic(together, x)
+
+    (row,) = analysis.costs(trace(program, at(SCALAR, 0, 1))).unknown
+    assert row.parties == (0, 1)
+
+
+def test_where_all_is_counted_nothing_is_said():
+    found = analysis.costs(trace(lambda x: mp.pshfl_s(x, 1, [0]), at(SCALAR, 0)))
+    assert found.unknown == ()
+    assert "unknown" not in str(found)
+    assert "lower bounds" not in str(found)
+
+
+@pytest.mark.needs("spu", "jax")
+def test_the_protocol_of_an_spu_is_not_counted_and_sharing_out_is():
+    def program(a):
+        return mp.reveal(mp.device("SP0")(lambda x: x + 1)(mp.seal(a)), to="P0")
+
+    found = analysis.costs(trace(program, at(SCALAR, 0)))
+    assert [(row.op, row.parties) for row in found.unknown] == [("spu.run_jax", (0, 1))]
+    assert links(found) == [(0, 1, 1, 16, False), (1, 0, 1, 16, False)]
+
+
 def test_sizes_that_types_do_not_tell():
     table = mp.TableType((("id", "int64"),))
     found = analysis.costs(trace(lambda x: mp.pshfl_s(x, 1, [0]), at(table, 0)))

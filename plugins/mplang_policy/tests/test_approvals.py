@@ -346,6 +346,29 @@ def test_a_review_has_what_an_owner_asks(bank):
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
 
 
+@pytest.mark.needs("spu", "jax")
+def test_a_review_says_which_costs_it_leaves_out(bank, monkeypatch):
+    nodes = [{"name": name} for name in NAMES]
+    cluster = mp.ClusterSpec(nodes, {"SP": {"kind": "SPU", "members": NAMES}})
+
+    def joint(year, month):
+        return mp.reveal(mp.device("SP")(lambda x: x + 1)(mp.seal(mp.constant(3, parties=0))))
+
+    program = bank.folder / "joint.mpl"
+    mp.artifact.save(program, mp.compile(joint, YEAR, YEAR, cluster_spec=cluster))
+    config = ["-c", bank.folder / "worker.yaml", "--coordinator", "analyst"]
+    told = " ".join(bank.run("review", program, *config).split())
+    assert "among 0, 1, 2 unknown unknown once: spu.run_jax at test_approvals.py:" in told
+    assert "are lower bounds: those of spu.run_jax are not counted" in told
+
+    def involved(program):
+        raise mp.errors.VerifyError("too involved")
+
+    monkeypatch.setattr("mplang_policy.review.costs", involved)
+    told = " ".join(bank.run("review", program, *config).split())
+    assert "Costs - Not known: the analysis does not take this program." in told
+
+
 def test_a_program_that_the_rules_refuse_even_if_approved_is_told_so(bank):
     (bank.folder / "rules.cedar").write_text(
         RULES + '@id("never") forbid (principal, action == Action::"fetch", resource);'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import pytest
 from planted_head import HEAD
 
@@ -160,3 +162,49 @@ def test_an_op_among_parties_says_it_too(run, caught):
     assert run(op(AMONG_PARTIES), "-k", TEST).parseoutcomes().get("passed") == 1
     told = "fault.open makes something plain that parties have computed together"
     caught(op(AMONG_PARTIES, rules=""), TEST, told)
+
+
+COMPILER = (
+    HEAD
+    + '''
+from mplang_core import FeProgram, PFunction
+from mplang_core.ext import flatten
+
+
+@mp.simple_op("fault.run", reads=(), total=True, execution_model="{model}")
+def run(x: TensorType) -> TensorType:
+    """Does what the other one makes."""
+    return x
+
+
+@mp.feop(name="fault.make", execution_model="multi_party")
+def make(x):
+    """Makes it."""
+    types = (x.base_type,)
+    return FeProgram(PFunction("fault.run", types, types), flatten((x,))[1], flatten(0)[1], (x,))
+
+
+@mp.kernel("fault.run")
+def kernel(ctx, x):
+    return x
+
+
+class TestFaulty(KernelSuite):
+    family = "fault"
+    samples = (Sample("fault.make", X, parties=2),)
+'''
+)
+
+
+@pytest.mark.parametrize("model", ["multi_party", "single_rank"])
+def test_messages_that_are_not_counted_are_listed(run, caught, model):
+    source, test = op(COMPILER, model=model), "costs_say"
+    if model == "multi_party":
+        assert run(source, "-k", test).parseoutcomes() == {"passed": 1, "deselected": ANY}
+        return
+    caught(
+        source,
+        test,
+        "the messages of fault.run are not counted, and costs do not say so",
+        "to do: *declare execution_model='multi_party' of the feop fault.run, too",
+    )

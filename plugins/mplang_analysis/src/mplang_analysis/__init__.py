@@ -58,6 +58,12 @@ from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
+from mplang_analysis.precision_losses import (
+    HasPrecision,
+    PrecisionLoss,
+    PrecisionRule,
+    precision_losses,
+)
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
@@ -68,6 +74,7 @@ from mplang_analysis.side_channels import (
     side_channels_of,
 )
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
+from mplang_analysis.synthetic import USUAL, Draw, numbers_within
 
 __all__ = [
     "DATA_SET",
@@ -79,6 +86,7 @@ __all__ = [
     "PUBLIC",
     "SEVERAL",
     "UNKNOWN",
+    "USUAL",
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
@@ -91,6 +99,7 @@ __all__ = [
     "Declassifies",
     "Disclosure",
     "DisclosureRow",
+    "Draw",
     "Edge",
     "Followed",
     "GraphView",
@@ -100,6 +109,7 @@ __all__ = [
     "HasChanges",
     "HasConstants",
     "HasLineage",
+    "HasPrecision",
     "HasRanges",
     "HasSideChannels",
     "Holding",
@@ -119,6 +129,8 @@ __all__ = [
     "Paragraphs",
     "Picture",
     "Piece",
+    "PrecisionLoss",
+    "PrecisionRule",
     "RangeRow",
     "RangeRule",
     "Ranges",
@@ -153,10 +165,12 @@ __all__ = [
     "hull",
     "labels_of",
     "lines_digest",
+    "numbers_within",
     "ops_among",
     "own",
     "parameter_names",
     "path_to",
+    "precision_losses",
     "ranges",
     "remember",
     "selected",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Event
+from mplang_analysis.op_traits import is_joint
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
@@ -16,7 +17,17 @@ from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of
 from mplang_core import Mask
-from mplang_core.ext import Graph, Level, Location, Loop, control_of, messages_of, op_defs
+from mplang_core.ext import (
+    Graph,
+    Level,
+    Location,
+    Loop,
+    Operation,
+    PartyCall,
+    control_of,
+    messages_of,
+    op_defs,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +83,24 @@ class LoopRounds:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCost:
-    """An op among parties that does not tell which messages it sends.
+    """An op that sends messages, or may send some, and does not tell which.
+
+    It is one among parties without :class:`~mplang_core.ext.Communicates`, or one whose kernels
+    run together at several parties, as the protocol of an SPU.
 
     Attributes:
         op: its name.
         line: the user's line, ``demo.py:12``; empty if unknown.
+        parties: who runs it.
+        count: how often it stands there.
+        per_iteration: whether it is in a loop; then the count is for one turn of each.
     """
 
     op: str
     line: str
+    parties: tuple[int, ...]
+    count: int
+    per_iteration: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +141,8 @@ class Costs(Report):
             [f"{row.sender} -> {row.receiver}", str(row.messages), _size(row), _when(row)]
             for row in self.links
         ]
-        links += [
-            ["any", "unknown", "unknown", f"{row.op} at {_shown(row.line, '?')}"]
-            for row in self.unknown
-        ]
+        known = len(links)
+        links += [_unknown_texts(row) for row in self.unknown]
         least = "at least " if self.unknown else ""
         rounds = [["outside of loops", f"{least}{self.rounds}"]]
         rounds += [
@@ -135,16 +153,29 @@ class Costs(Report):
             TextTable(
                 f"Ops of {quoted(self.program)}", ["family", "op", "once", "per iteration"], ops
             ),
-            TextTable("Links", ["link", "messages", "bytes", "when"], links),
+            TextTable(
+                "Links", ["link", "messages", "bytes", "when"], links, range(known, len(links))
+            ),
             TextTable("Rounds", ["where", "rounds"], rounds),
+        ]
+
+    def remarks(self) -> list[str]:
+        """Return what the tables leave out."""
+        if not self.unknown:
+            return []
+        names = ", ".join(sorted({quoted(row.op) for row in self.unknown}))
+        return [
+            f"Messages, bytes and rounds are lower bounds: those of {names} are not counted, which "
+            "may be most of them, as in a protocol on secret shares. A run counts them: "
+            "mp.record(host) on a simulator."
         ]
 
 
 def costs(program: Any) -> Costs:
     """Count ops, estimate bytes per link, and find the longest chain of messages.
 
-    What ops send among themselves (the protocol of an SPU) is not in it: their kernels know.
-    Nor is what the host sends. An op among parties that does not tell its messages is *unknown*.
+    What the host sends is not in it. Nor is what ops send that do not tell it, such as those of an
+    SPU, whose protocol does: they are listed as *unknown*, and the numbers are lower bounds.
 
     Args:
         program: a program, or a function that was traced or compiled.
@@ -171,20 +202,43 @@ def costs(program: Any) -> Costs:
         links=tuple(_links(Flow(found).events)),
         rounds=rounds.longest,
         loops=tuple(LoopRounds(str(line or ""), turn) for line, turn in rounds.loops),
-        unknown=tuple(_unknown(found.graph, found.mask, None)),
+        unknown=tuple(_unknown(found.graph, found.mask)),
     )
 
 
-def _unknown(graph: Graph, world: Mask, around: Location | None) -> Iterator[UnknownCost]:
+def _unknown(graph: Graph, world: Mask) -> Iterator[UnknownCost]:
+    found = Counter(_not_told(graph, world, world, None, False))
+    for (op, line, parties, in_loop), count in found.items():
+        yield UnknownCost(op, line, tuple(parties), count, in_loop)
+
+
+def _not_told(
+    graph: Graph, world: Mask, parties: Mask, around: Location | None, in_loop: bool
+) -> Iterator[tuple[str, str, Mask, bool]]:
+    """Yield op, line, parties, and whether it is in a loop, of each op with unknown messages.
+
+    Args:
+        graph: the graph.
+        world: the parties of the program.
+        parties: those that run the graph; all, if they are known only at run time.
+        around: the line of the op around.
+        in_loop: whether the graph is run more than once.
+    """
     for op in graph.ops:
-        line = line_of(op, around)
-        op_def = op_defs.get(op.opcode)
-        if op_def is None or op_def.level is not Level.PARTY:
-            continue
-        if len(world) > 1 and messages_of(op, world) is None:
-            yield UnknownCost(op.opcode, str(line or ""))
+        line, control = line_of(op, around), control_of(op)
+        if len(parties) > 1 and _sends_untold(op, world):
+            yield op.opcode, str(line or ""), parties, in_loop
+        inner = control.parties if isinstance(control, PartyCall) else None
+        again = in_loop or isinstance(control, Loop)
         for region in op.regions.values():
-            yield from _unknown(region, world, line)
+            yield from _not_told(region, world, inner or parties, line, again)
+
+
+def _sends_untold(op: Operation, world: Mask) -> bool:
+    op_def = op_defs.get(op.opcode)
+    if op_def is not None and op_def.level is Level.PARTY:
+        return messages_of(op, world) is None
+    return is_joint(op)
 
 
 def _ops(graph: Graph) -> Iterator[OpCount]:
@@ -215,6 +269,13 @@ def _links(events: Sequence[Event]) -> Iterator[LinkCost]:
 
 def _texts(row: OpCount) -> list[str]:
     return [row.family, row.op, str(row.once), str(row.per_iteration)]
+
+
+def _unknown_texts(row: UnknownCost) -> list[str]:
+    when = "per iteration" if row.per_iteration else "once"
+    times = f", {row.count} times" if row.count > 1 else ""
+    what = f"{when}: {row.op} at {_shown(row.line, '?')}{times}"
+    return [f"among {', '.join(map(str, row.parties))}", "unknown", "unknown", what]
 
 
 def _size(row: LinkCost) -> str:

@@ -43,8 +43,14 @@ def acts_together(op: Operation) -> bool:
     values = (*op.inputs, *op.outputs)
     if op.regions or any(isinstance(value.type, MPType) for value in values):
         return True
-    if takes_shares(op):
-        return True
+    return takes_shares(op) or is_joint(op)
+
+
+def is_joint(op: Operation) -> bool:
+    """Return whether the kernels of the parties that run an op may send each other messages.
+
+    They do not where its feop, or all feops of its family, are ``single_rank``.
+    """
     metas = _metas(op)
     return not metas or any(meta.execution_model != "single_rank" for meta in metas)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -26,6 +26,18 @@ _KINDS = {
     ".feather": "arrow",
     ".npy": "npy",
 }
+
+
+class Described(NamedTuple):
+    """A value in memory with a description of its own, such as one that has ranges.
+
+    Attributes:
+        description: what is told of it.
+        value: an Arrow table, or an array.
+    """
+
+    description: Description
+    value: Any
 
 
 class Held:
@@ -134,8 +146,11 @@ def _opener(given: Any) -> tuple[Description, Opener]:
     if isinstance(given, DataSet):
         made = given.at(os.getcwd())
         return made.description, made.open
-    value = _array(given) if isinstance(given, np.ndarray) else _table(given)
-    description = _description(value)
+    if isinstance(given, Described):
+        description, value = given
+    else:
+        value = _array(given) if isinstance(given, np.ndarray) else _table(given)
+        description = _description(value)
 
     def opener(kind: BaseType) -> Opened:
         refused = description.refusal(kind)

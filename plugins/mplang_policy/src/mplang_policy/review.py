@@ -244,8 +244,8 @@ class Review(Report):
             Paragraphs([self.verdict, *self._refusals()], "What the rules say"),
             Paragraphs(asked, f"What the rules of {self.party} are asked"),
             *([CodeListing(f"What {self.party} runs", code)] if code else []),
-            *(self.costs.parts(drawings) if self.costs is not None else []),
-            *(self.ranges.parts(drawings) if self.ranges is not None else []),
+            *_parts("Costs", self.costs, drawings),
+            *_parts("Number ranges", self.ranges, drawings),
         ]
 
     def _refusals(self) -> list[str]:
@@ -281,6 +281,13 @@ def _tried(way: Any, program: Program) -> Any:
         return way(program)
     except MPLangError:
         return None
+
+
+def _parts(title: str, found: Report | None, drawings: bool) -> Sequence[Part]:
+    """Return what is shown of an analysis; that it is missing, if it could not be made."""
+    if found is None:
+        return [Paragraphs(["Not known: the analysis does not take this program."], title)]
+    return found.parts(drawings)
 
 
 def _cells(constant: Constant) -> list[str]:

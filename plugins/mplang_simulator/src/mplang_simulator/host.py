@@ -12,10 +12,17 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mplang_analysis import Memory, remember, storage_of
+from mplang_analysis import Memory, PrecisionLoss, remember, storage_of
 
 from mplang_core import ClusterSpec, Mask, Program
-from mplang_core.ext import ConfigError, HostVar, MissingPackageError, Mode, RunError
+from mplang_core.ext import (
+    ConfigError,
+    HostVar,
+    MissingPackageError,
+    Mode,
+    PrecisionError,
+    RunError,
+)
 from mplang_simulator.checks import Meetings
 from mplang_simulator.observed import ObservedHost, ObservedWorker
 from mplang_simulator.progress import PartyState
@@ -102,6 +109,13 @@ class Simulator(ObservedHost):
         if self._checks is not None:
             self._checks.begin()
         return super().evaluate(program, inputs)
+
+    def _tell(self, loss: PrecisionLoss) -> None:
+        if self._checks is None:
+            return
+        if self._checks.mode == "raise":
+            raise PrecisionError(f"{loss.line}: {loss.text}" if loss.line else loss.text)
+        super()._tell(loss)
 
     def submit(
         self, program: Program, args: Sequence[HostVar], step: Mask | None = None

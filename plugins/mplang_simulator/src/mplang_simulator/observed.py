@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
+from mplang_analysis import PrecisionLoss, precision_losses
 from mplang_passes import with_public_inputs
 
 from mplang_core import Program
 from mplang_core.ext import (
+    ConfigError,
     HostVar,
     KernelContext,
     Listener,
+    Location,
+    Mode,
     Operation,
+    PrecisionWarning,
     SimpHost,
     WorkerInterpreter,
     size_of,
@@ -23,15 +31,71 @@ from mplang_simulator.native import NativeCalls
 from mplang_simulator.progress import PartyState, Traffic
 from mplang_simulator.recorder import Observe, Recorder, joined
 
+_check: ContextVar[str | None] = ContextVar("mplang_check", default=None)
+
 
 class ObservedHost(SimpHost):
     """Base class of hosts of backends: its parties' progress is told, and runs are recorded.
 
     Attributes:
         observe: returns the recorders of runs; ``None`` if nothing is recorded.
+        foretold: programs of which it was told what their engines will not hold.
     """
 
     observe: Observe | None = None
+
+    def __init__(self, cluster_spec: Any, mode: Mode = "standard") -> None:
+        super().__init__(cluster_spec, mode)
+        self.foretold: weakref.WeakSet[Program] = weakref.WeakSet()
+
+    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program, once it was told what its engines will not hold, and was rehearsed.
+
+        Args:
+            program: the program.
+            inputs: its inputs.
+
+        Returns:
+            Its results.
+        """
+        if program not in self.foretold:
+            self.foretold.add(program)
+            for loss in precision_losses(program):
+                self._tell(loss)
+        if _check.get() is not None:
+            from mplang_simulator.rehearsal import rehearse
+
+            with self.options():
+                rehearse(self, program, inputs)
+        return super().evaluate(program, inputs)
+
+    @contextmanager
+    def options(
+        self, *, mode: Mode | None = None, listener: Listener | None = None, check: Any = None
+    ) -> Iterator[None]:
+        """Set mode, listener and check of evaluations of this thread inside of ``with``.
+
+        Args:
+            mode: the mode; that of the host by default.
+            listener: notified of each op; ``None`` for none.
+            check: ``"simulator"`` to run programs on synthetic data first; ``None`` for nothing.
+
+        Raises:
+            ConfigError: there is no such mode or check.
+        """
+        if check not in (None, "simulator"):
+            raise ConfigError(f"check is 'simulator' or None, got {check!r}")
+        token = _check.set(check)
+        try:
+            with super().options(mode=mode, listener=listener):
+                yield
+        finally:
+            _check.reset(token)
+
+    def _tell(self, loss: PrecisionLoss) -> None:
+        """Tell of a number that an engine does not hold, before anything runs."""
+        line = loss.line or Location("<mplang>", 1)
+        warnings.warn_explicit(loss.text, PrecisionWarning, line.file, line.line)
 
     def progress(self) -> list[PartyState]:
         """Return the state of each party by rank; ``idle`` for all by default."""

@@ -12,6 +12,7 @@ from mplang_analysis import (
     Changes,
     Constant,
     ConstantsRule,
+    PrecisionRule,
     RangeRule,
     SideChannelRule,
     SideChannels,
@@ -53,6 +54,7 @@ from mplang_core.ext import (
     unflatten,
 )
 from mplang_spu.config import SpuConfig, resolve_config
+from mplang_spu.precision_losses import losses_of_run, losses_of_shares
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 from mplang_spu.share_type import ShareType
 from mplang_spu.target import Target
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
 @simple_op(
     "spu.make_shares",
     effects=Effects.FRESH,
-    interfaces=[RangeRule(ranges_of_shares)],
+    interfaces=[RangeRule(ranges_of_shares), PrecisionRule(losses_of_shares)],
     reads=(),
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
@@ -227,6 +229,7 @@ RUN_JAX = OpDef(
     effects=Effects.FRESH,
     interfaces=[
         RangeRule(ranges_of_run),
+        PrecisionRule(losses_of_run),
         ConstantsRule(_constants_of_run),
         SideChannelRule(_side_channels_of_run),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from mplang_analysis import UNKNOWN, HasChanges, HasRanges, Interval
+from mplang_analysis import UNKNOWN, HasChanges, HasRanges, Interval, costs
 from mplang_simulator import Simulator
 from mplang_trace import record
 
@@ -79,6 +79,22 @@ class DeclarationSuite(Suite, kit=True):
                     got=f"{use.messages} on this link",
                     fix="declare execution_model='multi_party': all who run it may learn all",
                 )
+
+    def test_costs_say_that_its_messages_are_not_counted(self, sample: Sample) -> None:
+        """What parties run together is in ``mp.analysis.costs(…).unknown``, and is not 0 bytes."""
+        meta, program = meta_of(registry.get(sample.op)), sample.trace()
+        op, _ = local_program(sample.build())
+        if meta.execution_model == "single_rank" or sample.parties < 2:
+            return
+        unknown = {each.op for each in costs(program).unknown}
+        if op.opcode not in unknown:
+            complain(
+                f"the messages of {op.opcode} are not counted, and costs do not say so",
+                expected=f"{op.opcode} in mp.analysis.costs(…).unknown, since {sample.op} has "
+                f"execution_model={meta.execution_model!r}",
+                got=sorted(unknown) or "nothing that is unknown",
+                fix=f"declare execution_model='multi_party' of the feop {op.opcode}, too",
+            )
 
     def test_effects_are_those_that_it_declares(self, sample: Sample) -> None:
         """Results of ``Effects.NONE`` are the same each time, and of ``FRESH`` drawn anew."""

@@ -89,6 +89,8 @@ def _check_floats(
     target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
 ) -> Diagnostic | None:
     sizes = np.abs(numbers.astype(np.float64))
+    if not sizes.all() and (found := _diagnose_divisor(value)):
+        return found
     if np.isnan(sizes).any():
         return _diagnose(
             _of_nan(value), "the constant NaN", "there is none on SPU, and it becomes 0"
@@ -115,6 +117,8 @@ def _check_floats(
 def _check_integers(
     target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
 ) -> Diagnostic | None:
+    if not numbers.all() and (found := _diagnose_divisor(value)):
+        return found
     large = [int(number) for number in (numbers.min(), numbers.max())]
     large = [number for number in large if not -target.integers <= number < target.integers]
     if not large:
@@ -122,6 +126,17 @@ def _check_integers(
     why = f"{target.field} compares integers below {target.integers:.1e}; take a larger field"
     uses = ((op, i, False) for op, i, _ in _of_order(value))
     return _diagnose(uses, f"the constant {large[0]}", why, fatal=True)
+
+
+def _diagnose_divisor(value: ir.Value) -> Diagnostic | None:
+    """Diagnose a 0 by which something is divided, unless a select may discard it."""
+    uses = (
+        (op, i, chosen)
+        for op, i, chosen in _uses(value)
+        if _name(op) in ("divide", "remainder") and i == 1 and not chosen
+    )
+    why = "SPU has no infinity and no NaN, and gives another number; divide by another one"
+    return _diagnose(uses, "the divisor 0", why)
 
 
 def _how(target: Target) -> str:
