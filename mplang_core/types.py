@@ -364,6 +364,10 @@ class MPType:
     base: BaseType
     pmask: Mask | None
 
+    def mismatch(self, value: Any) -> str | None:
+        """Return why a party's value is not of the base type; ``None`` is where it holds none."""
+        return None if value is None else self.base.mismatch(value)
+
     def __str__(self) -> str:
         return f"{self.base}@{'?' if self.pmask is None else self.pmask}"
 
