@@ -122,8 +122,7 @@ def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> P
 
 
 def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
-    found = kernels.get(op.opcode)
-    if found is None:
+    if (found := kernels.get(op.opcode)) is None:
         raise KernelError(
             f"{op.opcode} at {op.location}: no {kernels.what} for it; for an op of your own, write "
             f"one with @mp.kernel({op.opcode!r}); else {install_hint(op.dialect)}"
