@@ -152,8 +152,7 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
 
 
 def _codec(kind: BaseType) -> Codec:
-    found = codecs.get(kind.name)
-    if found is None:
+    if (found := codecs.get(kind.name)) is None:
         raise WireError(f"values of type {kind.name!r} have no codec, so they stay at their party")
     return found
 

@@ -48,8 +48,7 @@ class Step:
 
     def region(self, name: str) -> Plan:
         """Return the plan of a region, made at its first use, since hosts run few regions."""
-        plan = self._regions.get(name)
-        if plan is None:
+        if (plan := self._regions.get(name)) is None:
             plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels, self.runs)
         return plan
 

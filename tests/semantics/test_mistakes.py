@@ -260,14 +260,14 @@ def test_a_leaked_tracer(simulate):
 
 @pytest.mark.parametrize("given", [[2**63, -1], [[2**63], [1]]])
 def test_integers_that_no_type_holds(simulate, given):
-    sim = simulate(1)
+    sim, line = simulate(1), r"test_mistakes\.py:\d+: .*"
     for mistake in (
         lambda: mp.constant(given),
         lambda: mp.put("P0", given),
         lambda: at_p0() + given,
         lambda: mp.device("P0")(lambda x: x)(given),
     ):
-        with pytest.raises(TraceError, match=r"\.py:\d+: .*no type holds all of these") as error:
+        with pytest.raises(TraceError, match=line + "no type holds all of these") as error:
             mp.evaluate(sim, mistake)
         assert "write floats, or np.uint64([...])" in str(error.value)
     floats = np.float64(given)
