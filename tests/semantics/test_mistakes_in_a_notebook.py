@@ -46,13 +46,16 @@ def _cell():
     return names
 
 
-MISTAKES = {name: each for name, each in _cell().items() if name.startswith("test_")}
+ONCE = "test_four_parties_are_told_while_compiling"  # once per process, by the script
+MISTAKES = {
+    name: each for name, each in _cell().items() if name.startswith("test_") and name != ONCE
+}
 globals().update(MISTAKES)
 pytestmark = pytest.mark.needs("jax")
 
 
 def test_all_mistakes_are_made():
-    assert len(MISTAKES) >= 24
+    assert len(MISTAKES) >= 23
 
 
 def test_the_line_of_a_cell_is_sent_and_printed():
