@@ -195,7 +195,7 @@ def evaluate(
 
 
 @of_user
-def fetch(host: SimpHost, x: Any) -> Any:
+def fetch(host: SimpHost, x: Any = ...) -> Any:
     """Return the data of values.
 
     Args:
@@ -208,7 +208,7 @@ def fetch(host: SimpHost, x: Any) -> Any:
 
     Raises:
         DisclosureError: a value is not plain; reveal it in the program.
-        TraceError: a leaf is not a value of that host.
+        TraceError: a leaf is not a value of that host, or no host is given.
 
     Example:
         >>> import mplang_core as mp
@@ -223,8 +223,10 @@ def fetch(host: SimpHost, x: Any) -> Any:
 def _fetch(host: SimpHost, leaf: Any) -> Any:
     if isinstance(leaf, TraceVar):
         raise TraceError(f"{at()}{leaf!r} stands in a program that has not run; evaluate it first")
-    if not isinstance(leaf, InterpVar):
-        raise TraceError(f"{at()}fetch gets what evaluate gave, got a {type(leaf).__name__}")
+    if not (isinstance(leaf, InterpVar) and isinstance(host, SimpHost)):
+        names = ", ".join("nothing" if x is ... else type(x).__name__ for x in (host, leaf))
+        how = "fetch gets a host and what evaluate gave there, as in mp.fetch(host, result)"
+        raise TraceError(f"{at()}{how}; got {names}")
     host.adopt(leaf)
     if (form := leaf.base_type.form) is not Form.PLAIN:
         opens = leaf.device is not None and leaf.device.kind.form is form
@@ -238,6 +240,4 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
             "fetched. Return it from a program without mp.keep, if the host may know it"
         )
     values = host.fetch(leaf.value)
-    if leaf.device is None:
-        return values
-    return next((value for value in values if value is not None), None)
+    return values if leaf.device is None else next((v for v in values if v is not None), None)

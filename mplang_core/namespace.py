@@ -118,8 +118,7 @@ class Namespace(Generic[T]):
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         for name in self.names():
-            item = self.peek(name)
-            if item is not None:
+            if (item := self.peek(name)) is not None:
                 yield name, item
 
     def __contains__(self, name: str) -> bool:

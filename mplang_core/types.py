@@ -364,6 +364,10 @@ class MPType:
     base: BaseType
     pmask: Mask | None
 
+    def mismatch(self, value: Any) -> str | None:
+        """Return why a party's value is not of the base type; ``None`` is where it holds none."""
+        return None if value is None else self.base.mismatch(value)
+
     def __str__(self) -> str:
         return f"{self.base}@{'?' if self.pmask is None else self.pmask}"
 
@@ -422,6 +426,9 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         reasons = (why for kind, why in _NO_TENSORS.items() if name.endswith(kind))
         reason = next(reasons, f"{error}; {_TABLES_ADVICE}")
         raise TypeError(f"{name} is no tensor: {reason}") from None
+    listed = isinstance(value, list | tuple) and array.dtype.kind == "f" and array.size > 0
+    if listed and {int}.issuperset(map(type, np.asarray(value, object).flat)):
+        raise TypeError("no type holds all of these integers; write floats, or np.uint64([...])")
     return array
 
 

@@ -123,8 +123,7 @@ class TraceContext(MPContext):
         Raises:
             TraceError: it belongs to no enclosing context, or its trace has ended.
         """
-        known = self.captures.get(id(obj))
-        if known is not None:
+        if (known := self.captures.get(id(obj))) is not None:
             return known[1]
         if isinstance(obj.ctx, TraceContext) and obj.ctx.closed:
             raise TraceError(

@@ -90,8 +90,7 @@ def _visibility(value: Any) -> str | None:
     """Return who may know a value; ``None`` for a plain one whose holders are not known here."""
     if _is_secret(value.base_type):
         return "SECRET"
-    ctx = getattr(value, "ctx", None)
-    if ctx is None:
+    if (ctx := getattr(value, "ctx", None)) is None:
         return None
     everywhere = not ctx.is_local and value.device is None and value.uniform
     return "PUBLIC" if everywhere and value.pmask == ctx.mask else "PRIVATE"

@@ -69,8 +69,7 @@ class Registry:
         Raises:
             PluginLoadError: no installed plugin provides it, or its plugin did not load.
         """
-        op = self.feops.get(name)
-        if op is None:
+        if (op := self.feops.get(name)) is None:
             family = name.partition(".")[0]
             families = {known.partition(".")[0] for known in self.feops.names()}
             hint = install_hint(name, self.feops.names())

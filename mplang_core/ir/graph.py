@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
@@ -32,6 +33,8 @@ def digest_of(program: object) -> str:
 class Location:
     """Source line of the user. Its text has the file name only, never the path.
 
+    In a notebook it is as in Python's own tracebacks: ``Cell In[5], line 2``.
+
     Args:
         file: the path or name of the file.
         line: the line, from 1.
@@ -40,8 +43,16 @@ class Location:
     file: str
     line: int
 
+    @property
+    def name(self) -> str:
+        """The name of the file without its path, or the notebook's cell: ``Cell In[5]``."""
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        cell = shell.compile.format_code_name(self.file) if shell else None
+        return " ".join(cell) if cell else os.path.basename(self.file)
+
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
+        name = self.name
+        return f"{name}, line {self.line}" if name.startswith("Cell ") else f"{name}:{self.line}"
 
 
 @dataclass(slots=True, eq=False)

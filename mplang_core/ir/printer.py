@@ -96,7 +96,7 @@ class _Printer(AttrVisitor[str]):
             defined = ", ".join(map(self.define, op.outputs))
             text = f"{defined} = {text} : {', '.join(str(v.type) for v in op.outputs)}"
         if self.locations and op.location is not None:
-            text += f" at {json.dumps(str(op.location))}"
+            text += f" at {json.dumps(f'{op.location.name}:{op.location.line}')}"
         return text
 
     # -- attributes

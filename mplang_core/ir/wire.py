@@ -171,8 +171,7 @@ class _Writer(AttrVisitor[object]):
             ids[value] = len(ids)
         location = None
         if self.locations and op.location is not None:
-            file, _, line = str(op.location).rpartition(":")
-            location = (file, int(line))
+            location = (op.location.name, op.location.line)
         return _Op(
             op.opcode,
             inputs,

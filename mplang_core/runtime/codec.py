@@ -119,8 +119,7 @@ def encode(kind: BaseType, value: Any) -> Encoded:
         >>> decode(kind, header, buffers)
         array([1, 2], dtype=int32)
     """
-    wrong = kind.mismatch(value)
-    if wrong:
+    if wrong := kind.mismatch(value):
         raise WireError(f"cannot write a {kind}: {wrong}")
     return _codec(kind).encode(value)
 
@@ -147,15 +146,13 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
         value = _codec(kind).decode(kind, header, buffers)
     except (TypeError, ValueError, LookupError) as error:
         raise WireError(f"what came is no {kind}: {error}") from error
-    wrong = kind.mismatch(value)
-    if wrong:
+    if wrong := kind.mismatch(value):
         raise WireError(f"what came is no {kind}: {wrong}")
     return value
 
 
 def _codec(kind: BaseType) -> Codec:
-    found = codecs.get(kind.name)
-    if found is None:
+    if (found := codecs.get(kind.name)) is None:
         raise WireError(f"values of type {kind.name!r} have no codec, so they stay at their party")
     return found
 

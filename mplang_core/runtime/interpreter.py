@@ -216,8 +216,7 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
         elif len(result) != len(step.outs):
             raise KernelError(f"expected {len(step.outs)} results, got {len(result)}")
         for check, value in zip(step.checks, result, strict=False):
-            wrong = check.mismatch(value)
-            if wrong:
+            if wrong := check.mismatch(value):
                 raise KernelError(f"the kernel broke its promise: {wrong}")
     except (MPLangError, KeyboardInterrupt, SystemExit) as error:
         _locate(error, step.op)

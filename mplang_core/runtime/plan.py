@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mplang_core.errors import KernelError
-from mplang_core.ir import Graph, Operation, Value
+from mplang_core.ir import AnyType, Graph, Operation, Value
 from mplang_core.runtime.kernels import Kernel, KernelTable
 from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType
@@ -27,7 +27,7 @@ class Step:
         ins: slots of the operands.
         outs: slots of the results.
         dead: slots that no later step reads.
-        checks: in the body of a ``pcall``, per result the base type to check.
+        checks: per result the declared type to check; none where a host has references to values.
         kernels: the kernel table of its regions.
         runs: returns whether an op of its regions is run; ``None`` for all.
         cache: data that the kernel keeps with the op between runs.
@@ -40,7 +40,7 @@ class Step:
     ins: tuple[int, ...]
     outs: tuple[int, ...]
     dead: tuple[int, ...]
-    checks: tuple[BaseType, ...]
+    checks: tuple[AnyType, ...]
     kernels: KernelTable
     runs: Runs | None = None
     cache: Any = field(default=None, repr=False)
@@ -48,8 +48,7 @@ class Step:
 
     def region(self, name: str) -> Plan:
         """Return the plan of a region, made at its first use, since hosts run few regions."""
-        plan = self._regions.get(name)
-        if plan is None:
+        if (plan := self._regions.get(name)) is None:
             plan = self._regions[name] = make_plan(self.op.regions[name], self.kernels, self.runs)
         return plan
 
@@ -107,7 +106,7 @@ def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> P
                 ins=tuple(slots[v] for v in op.inputs),
                 outs=tuple(slots[v] for v in op.outputs),
                 dead=tuple(slots[v] for v in used_here | unused),
-                checks=tuple(v.type for v in op.outputs if isinstance(v.type, BaseType)),
+                checks=tuple(v.type for v in op.outputs if runs or isinstance(v.type, BaseType)),
                 kernels=kernels,
                 runs=runs,
             )
@@ -122,8 +121,7 @@ def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> P
 
 
 def _kernel(op: Operation, kernels: KernelTable) -> Kernel:
-    found = kernels.get(op.opcode)
-    if found is None:
+    if (found := kernels.get(op.opcode)) is None:
         raise KernelError(
             f"{op.opcode} at {op.location}: no {kernels.what} for it; for an op of your own, write "
             f"one with @mp.kernel({op.opcode!r}); else {install_hint(op.dialect)}"

@@ -39,8 +39,7 @@ def get_backend(name: str) -> BackendSpec:
     Raises:
         PluginLoadError: no installed plugin provides it.
     """
-    spec = backends.get(name)
-    if spec is None:
+    if (spec := backends.get(name)) is None:
         raise PluginLoadError(f"no backend {name!r}; {install_hint(name, backends.known())}")
     return spec
 

@@ -233,8 +233,7 @@ class SimpHost(Interpreter, InterpContext):
 
     def _caller(self, program: Program) -> Program:
         """Return a program that calls this one; the kernel of the call depends on the mode."""
-        caller = self._callers.get(program)
-        if caller is None:
+        if (caller := self._callers.get(program)) is None:
             caller = self._callers[program] = call_program(program)
         return caller
 

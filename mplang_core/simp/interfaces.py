@@ -198,8 +198,7 @@ def messages_of(op: Operation, world: Mask) -> Sequence[Message] | None:
     Returns:
         The messages; ``None`` if they are unknown.
     """
-    found = interface_of(op, Communicates)
-    if found is not None:
+    if (found := interface_of(op, Communicates)) is not None:
         return found.messages(op, world)
     passive = interface_of(op, ControlFlow) or interface_of(op, PublicLiteral)
     return None if passive is None else ()

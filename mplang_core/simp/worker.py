@@ -10,6 +10,7 @@ from mplang_core.runtime import Interpreter, Listener, worker_kernels
 from mplang_core.runtime.plan import Plan, make_plan
 from mplang_core.simp.comm import Communicator
 from mplang_core.simp.interfaces import participants_of
+from mplang_core.simp.ops.regions import DISAGREE
 from mplang_core.simp.passes import prepared
 
 
@@ -102,6 +103,7 @@ class WorkerInterpreter(Interpreter):
         """
         where = getattr(error, "location", None)
         at = f" at {where}" if where else ""
+        why = f": {DISAGREE}" if str(error).startswith(DISAGREE) else ""  # all compare theirs
         self.communicator.abort(
-            run, f"party {self.rank} failed in {getattr(error, 'op', None)}{at}"
+            run, f"party {self.rank} failed in {getattr(error, 'op', None)}{at}{why}"
         )

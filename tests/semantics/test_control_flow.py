@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import toy
+from mplang_simulator import ThreadCommunicator
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, TraceError
@@ -142,6 +145,24 @@ def test_parties_that_disagree_are_stopped_without_the_value(simulate, mode):
     assert "True" not in str(error.value)
     assert "False" not in str(error.value)
     assert "test_control_flow.py" in str(error.value.location)
+
+
+def test_each_party_is_told_that_they_disagree(simulate, mode, monkeypatch):
+    def program():
+        mine = less(mp.simp.pcall_static((0, 1, 2), toy.rank), mp.constant(2))
+        return mp.uniform_cond(mine, lambda: mp.constant(1), lambda: mp.constant(2))
+
+    told, abort = [], ThreadCommunicator.abort
+
+    def noting(self, run, reason):
+        told.append(reason)
+        abort(self, run, reason)
+
+    monkeypatch.setattr(ThreadCommunicator, "abort", noting)
+    with pytest.raises(PartyError):
+        run(simulate(3), program, mode)
+    line = re.compile(r"test_control_flow\.py:\d+: the parties disagree on a predicate$")
+    assert any(map(line.search, told))
 
 
 def test_parties_that_disagree_in_a_loop_are_stopped(simulate, mode):

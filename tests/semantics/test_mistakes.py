@@ -182,6 +182,100 @@ def test_a_method_of_tables_is_written_at_the_party(simulate):
         assert mp.fetch(sim, remedy_of(counted.value)(table)).num_rows == 1
 
 
+@pytest.mark.needs("ibis", "tables")
+@pytest.mark.parametrize("wrap", [lambda fn: fn, lambda fn: lambda t: fn(t)], ids=["itself", "own"])
+def test_a_table_in_a_function_of_jnp(simulate, wrap):
+    import jax.numpy as jnp
+    import mplang_tables
+    import pyarrow as pa
+
+    sim, line = simulate(1), r"test_mistakes\.py:\d+: .*"
+    with mp.with_ctx(sim):
+        table = mp.put("P0", pa.table({"x": [1.0, 2.0]}))
+        with pytest.raises(TraceError, match=line + "takes arrays, and not tables") as error:
+            mp.device("P0")(wrap(jnp.mean))(table)
+        in_ibis = re.search(r"t\.agg\(.*?\)\)", str(error.value))[0]
+        found = mp.device("P0")(eval(f"lambda t: {in_ibis}"))(table)
+        assert mp.fetch(sim, found).column("x").to_pylist() == [1.5]
+        to_tensor = re.search(r"mp\.device\(\.\.\.\)(\(.*\))$", str(error.value))[1]
+        names = {"mplang_tables": mplang_tables, "t": table, "at_p0": mp.device("P0")}
+        array = eval("at_p0" + to_tensor.replace("rows=...", "rows=2"), names)
+        assert mp.fetch(sim, mp.device("P0")(jnp.mean)(array)) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "got"),
+    [
+        (lambda host, x: mp.fetch(x), "InterpVar, nothing"),
+        (lambda host, x: mp.fetch(host), "Simulator, nothing"),
+        (lambda host, x: mp.fetch(x, host), "InterpVar, Simulator"),
+    ],
+)
+def test_fetch_without_a_host(simulate, mistake, got):
+    sim = simulate(1)
+    value = mp.evaluate(sim, at_p0)
+    line = r"test_mistakes\.py:\d+: .*"
+    with pytest.raises(TraceError, match=f"{line}; got {got}") as error:
+        mistake(sim, value)
+    remedy = re.search(r"mp\.fetch\(.*?\)", str(error.value))[0]
+    np.testing.assert_allclose(eval(remedy, {"mp": mp, "host": sim, "result": value}), X)
+
+
+@pytest.mark.needs("tables")
+def test_a_series_of_strings_is_a_column_of_a_table(simulate):
+    import pyarrow
+
+    pd = pytest.importorskip("pandas")
+    sim = simulate(1)
+    with mp.with_ctx(sim):
+        with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*Series is no") as error:
+            mp.put("P0", pd.Series(["a", "b"]))
+        remedy = re.search(r"mp\.put\(\"P0\", pyarrow.*\)\)", str(error.value))[0]
+        value = eval(remedy, {"mp": mp, "pyarrow": pyarrow})
+        assert mp.fetch(sim, value).column("name").to_pylist() == ["a", "b"]
+
+
+def test_a_leaked_tracer(simulate):
+    sim, leaked = simulate(1), []
+
+    def leaks(x):
+        leaked.append(x)
+        return x
+
+    def returns(x):
+        return x
+
+    with mp.with_ctx(sim):
+        x = at_p0()
+        mp.device("P0")(leaks)(x)
+        told = pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*return it from that")
+        with told:
+            mp.device("P0")(lambda y: y + leaked[0])(x)
+        with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*return it from that"):
+            mp.put("P0", leaked[0])
+        given = mp.device("P0")(returns)(x)  # as it says: returned, and passed on
+        found = mp.device("P0")(lambda y, given: y + given)(x, given)
+        np.testing.assert_allclose(mp.fetch(sim, found), X + X)
+
+
+@pytest.mark.parametrize("given", [[2**63, -1], [[2**63], [1]]])
+def test_integers_that_no_type_holds(simulate, given):
+    sim, line = simulate(1), r"test_mistakes\.py:\d+: .*"
+    for mistake in (
+        lambda: mp.constant(given),
+        lambda: mp.put("P0", given),
+        lambda: at_p0() + given,
+        lambda: mp.device("P0")(lambda x: x)(given),
+    ):
+        with pytest.raises(TraceError, match=line + "no type holds all of these") as error:
+            mp.evaluate(sim, mistake)
+        assert "write floats, or np.uint64([...])" in str(error.value)
+    floats = np.float64(given)
+    np.testing.assert_equal(mp.fetch(sim, mp.evaluate(sim, lambda: mp.put("P0", floats))), floats)
+    unsigned = np.uint64([2**63, 1])
+    assert mp.fetch(sim, mp.evaluate(sim, lambda: mp.put("P0", unsigned))).tolist() == [2**63, 1]
+
+
 def test_peval_of_a_function(simulate):
     sim = simulate(1)
     with pytest.raises(

@@ -237,3 +237,35 @@ def test_what_is_not_allowed_is_told_at_its_line(simulate):
     told = r"test_party_ops.py:\d+: demo.broadcast_static: the root 0"
     with pytest.raises(mp.errors.TraceError, match=told):
         mp.evaluate(simulate(2), program)
+
+
+DECLARED = mp.MPType(mp.TensorType("f32", (2,)), mp.Mask.of([0, 1]))
+op_defs.add(
+    "demo.declared",
+    OpDef("demo.declared", lambda op, world: [DECLARED], Level.PARTY, {"gives": Attr(str)}),
+    provider="tests",
+    override=True,
+)
+
+
+@mp.kernel("demo.declared")
+def declared(ctx, x, *, gives):
+    given = {"right": np.float32([1, 2]), "wide": np.float64([1, 2]), "long": np.float32([1, 2, 3])}
+    return given.get(gives)
+
+
+@pytest.mark.parametrize(
+    ("gives", "told"), [("wide", r"got f64\[2\]"), ("long", r"got f32\[3\]"), ("nothing", None)]
+)
+def test_the_result_of_an_op_among_parties_is_of_its_declared_type(simulate, mode, gives, told):
+    def program(x, gives):
+        return context_of(x).emit("demo.declared", [x], {"gives": gives})[0]
+
+    sim = simulate(2)
+    mp.evaluate(sim, lambda: program(mp.constant(1), "right"), mode=mode)
+    if told is None:  # a party may hold none of it
+        mp.evaluate(sim, lambda: program(mp.constant(1), gives), mode=mode)
+        return
+    line = r"demo\.declared at .*test_party_ops\.py:\d+.*broke its promise: expected f32\[2\], "
+    with pytest.raises(mp.MPLangError, match=line + told):
+        mp.evaluate(sim, lambda: program(mp.constant(1), gives), mode=mode)

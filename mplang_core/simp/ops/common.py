@@ -143,8 +143,7 @@ def received(value: Any, source: int, kind: BaseType) -> Any:
 
     An honest party sends the type that the program says, so another one is a ``CommError``.
     """
-    wrong = kind.mismatch(present(value, source))
-    if wrong:
+    if wrong := kind.mismatch(present(value, source)):
         raise CommError(f"party {source} sent something else: {wrong}")
     return value
 

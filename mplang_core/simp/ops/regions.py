@@ -19,6 +19,7 @@ from mplang_core.runtime import KernelContext
 from mplang_core.simp.ops.common import list_types
 from mplang_core.types import DType, Form, MPType, TensorType
 
+DISAGREE = "the parties disagree on a predicate"
 VERIFY = Attr(bool, True, "whether the parties compare their predicates")
 
 
@@ -136,7 +137,7 @@ def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
         differing = ctx.interpreter.communicator.compare(f"{ctx.key}={turn}", mine)
         if mine is not None and differing:
             raise RunError(
-                f"the parties disagree on a predicate: party {me} and {differing} "
+                f"{DISAGREE}: party {me} and {differing} "
                 "do not have the same; make it uniform, for example by mp.reveal"
             )
     if mine is None:

@@ -166,6 +166,14 @@ def test_without_a_fault_all_pass(run, changes):
             ["PartySample('fault.pass_on') does not run", "got: *it is too cold*"],
         ),
         (
+            {"result": "got.astype(np.int32)"},
+            DOES_IT,
+            [
+                "the kernel of PartySample('fault.pass_on') breaks the promise of its op",
+                "got: *fault.pass_on at *: expected i64[[]3], got i32[[]3]*",
+            ],
+        ),
+        (
             {"samples": '(PartySample("fault.pass_on", lambda x: x, np.arange(3)),)'},
             DOES_IT,
             ["PartySample('fault.pass_on') does not use its op"],

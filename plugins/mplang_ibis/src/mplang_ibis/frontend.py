@@ -103,10 +103,7 @@ def _compile(
     except MPLangError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:500]
-        raise TraceError(
-            f"{raised(error)}Ibis cannot trace {shown}: {type(error).__name__}: {reason}"
-        ) from error
+        raise TraceError(f"{raised(error)}Ibis cannot trace {shown}: {_told(error)}") from error
     attrs = {"code": pack(sql), "names": tuple(called), "gives": gives, "ibis": ibis.__version__}
     return FeProgram(
         PFunction("ibis.run", tables, (gives,), attrs),
@@ -114,6 +111,17 @@ def _compile(
         out_tree=flatten(0)[1],
         meta={"name": "ibis.compile", "dialect": "sql", "version": "1"},
     )
+
+
+def _told(error: Exception) -> str:
+    """Return the reason of an error, or what to write if a table is where JAX takes an array."""
+    if "as an abstract array" in str(error):
+        return (
+            "a function of jnp takes arrays, and not tables; write what a table has, as "
+            "t.agg(x=t.x.mean()), or make its numbers a tensor first: "
+            "mp.device(...)(mplang_tables.to_tensor)(t, rows=...)"
+        )
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
 def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
@@ -130,11 +138,14 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
     from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
     from mplang_tables import arrow
 
+    from mplang_ibis.kept_casts import casts_kept
+
     unbound = [
         ibis.table(ibis.Schema.from_pyarrow(arrow.schema(kind)), name=name)
         for name, kind in tables.items()
     ]
-    expr = fn(*signature.fill(unbound), **signature.kwargs)
+    with casts_kept():
+        expr = fn(*signature.fill(unbound), **signature.kwargs)
     if not isinstance(expr, ibis.expr.types.Table):
         raise TypeError(
             f"it returns a {type(expr).__name__}, expected one Ibis table; "

@@ -21,7 +21,7 @@ _ADVICE = {
     "TracerArrayConversionError": "use jnp instead of np inside of the function",
     "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
     "OverflowError": "a Python number takes the type of what it meets, and this one is too "
-    "large for that; write np.int64(...) around it, or float(...) if it has more than 64 bits",
+    "large for that; write np.int64(...) around it, or float(...) if it is 2**63 or more",
     "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
     "UnexpectedTracerError": LEAKED,
 }

@@ -16,6 +16,7 @@ from jax.extend.core import Literal
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
 from mplang_jax import trace_errors
+from mplang_jax.narrow_comparisons import warn_of_narrow
 from mplang_jax.structure import key_of as structural_key
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
 
@@ -48,6 +49,8 @@ class TracedFunction:
         if any(isinstance(const, core.Tracer) for const in self._jaxpr.consts):
             raise TraceError(f"{at()}{trace_errors.LEAKED}")
         self.consts = tuple(np.asarray(const) for const in self._jaxpr.consts)
+        if self.x64:
+            warn_of_narrow(self._jaxpr.jaxpr, self.consts)
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
         if wide:

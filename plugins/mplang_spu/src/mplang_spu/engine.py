@@ -163,7 +163,9 @@ def _check_conditions(code: bytes) -> None:
         if following.strip() == "} do {" and "!pphlo.secret<" in line:
             raise ValueError(
                 "the condition of a loop depends on secrets, so all members would learn it; give "
-                "lax.fori_loop a fixed number of turns, or reveal a condition to mp.while_loop"
+                "lax.fori_loop a fixed number of turns, or reveal a condition to mp.while_loop or "
+                "mp.uniform_cond, as by mp.while_loop(lambda x: mp.reveal(mp.device('SP0')(again)"
+                "(x)), mp.device('SP0')(step), x); spu.experimental.reveal discloses nothing here"
             )
 
 

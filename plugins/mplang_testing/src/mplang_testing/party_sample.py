@@ -181,6 +181,13 @@ class PartyUse:
 def does_not_run(sample: PartySample, error: MPLangError) -> NoReturn:
     """Complain that the program of a sample fails."""
     cause = f" ({error.__cause__!r})" if error.__cause__ else ""
+    if "broke its promise" in str(error):
+        complain(
+            f"the kernel of {sample} breaks the promise of its op",
+            expected="values of the types that were inferred",
+            got=str(error),
+            fix="correct the kernel, or the type inference of the op",
+        )
     complain(
         f"{sample} does not run",
         expected="a program that its parties can run",
