@@ -46,6 +46,7 @@ CASES = {
     "write_functions": (FM128, jnp.tanh, f32(-3, 0.5)),
     "write_roots": (FM64, jnp.sqrt, f32(1e6)),
     "multiply_by_small": (FM64, lambda x: x * 1.67e-5, f32(1e7)),
+    "shift_all_bits": (FM128, lambda x: (x & 3) >> 1, np.int32([1, 5])),
     "settle_states": (
         FM128,
         lambda x, y: jax.lax.fori_loop(0, 3, lambda i, s: (s[1], s[0]), (x, y)),
@@ -76,6 +77,7 @@ ORACLES = {
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise
     "take_by_comparison": None,  # likewise
+    "shift_all_bits": None,  # libspu fails without it, see test_few_bits.py
     "settle_states": None,  # libspu's compiler would not end, see test_libspu_ops.py
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 9), np.arange(99, dtype=np.int32) % 3),
     "sort_by_place": None,  # CHEETAH takes seconds; see test_sorts.py

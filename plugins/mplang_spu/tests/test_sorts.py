@@ -51,6 +51,29 @@ def check(name, x, protocol):
         np.testing.assert_array_equal(mine, right)
 
 
+PARTS = {
+    "largest": lambda x: jnp.sort(x)[-1],
+    "largest alone": lambda x: jnp.sort(x)[-1:],
+    "largest, descending": lambda x: jnp.sort(x, descending=True)[0],
+    "largest of top_k": lambda x: lax.top_k(x, 1)[0],
+    "smallest by top_k": lambda x: -lax.top_k(-x, 1)[0],
+    "smallest": lambda x: jnp.sort(x)[0],
+    "middle": lambda x: jnp.sort(x)[9:12],
+    "partition": lambda x: jnp.partition(x, 0)[:1],
+    "of rows": lambda x: jnp.sort(x.reshape(6, 4), axis=1)[:, -1],
+}
+
+
+@pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_a_sort_is_that_of_numpy(name, protocol):
+    """libspu selected the part, and failed where that is the largest element."""
+    for dtype in (np.int32, np.float32):
+        x = X.astype(dtype)
+        found, exact = spu_runner.run(PARTS[name], x, protocol=protocol), PARTS[name](x)
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
 @pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
 @pytest.mark.parametrize("name", ORDERS)
 def test_equal_elements_are_in_the_order_of_jax(name, protocol):

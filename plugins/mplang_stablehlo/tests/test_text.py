@@ -96,6 +96,7 @@ def test_what_is_no_signature(main):
         (module(")") + '"a"#b = [0]', "has aliases"),
         (module(")") + "#stablehloa = [0]", "has aliases"),
         (module(")") + "#stablehlo", "has aliases"),
+        (module(")") + "#stablehlo<a", "has aliases"),
         (module(")").replace("return", "9" * 2000), "a name or a number of 2000 characters"),
         (module(")").replace("return", "f" * 1001), "a name or a number of 1001 characters"),
         (module(")").replace("return", "[" * 201), "nests brackets deeper than 200"),

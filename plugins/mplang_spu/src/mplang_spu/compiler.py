@@ -50,11 +50,22 @@ def compile_text(text: str, visible: Sequence[Any]) -> bytes:
         raise DamagedProcessError(f"libspu's compiler failed before: {_failures[0]}. {_ADVICE}")
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, list(visible))
     try:
-        code: bytes = libspu.compile(source, libspu.CompilerOptions())
+        code: bytes = libspu.compile(source, _options())
     except RuntimeError as error:
         _failures.append(_reason(f"{_read()}\n{error}"))
         raise DamagedProcessError(f"libspu's compiler failed: {_failures[0]}. {_ADVICE}") from error
     return code
+
+
+def _options() -> Any:
+    """Return options by which a sort is a sort, whatever part of it is used.
+
+    libspu would select the part instead, by messages that tell how many elements are equal; and it
+    fails at the parties where the part is the largest element, as in ``jnp.sort(x)[-1]``.
+    """
+    options = libspu.CompilerOptions()
+    options.disable_partial_sort_optimization = True
+    return options
 
 
 def _reason(text: str) -> str:

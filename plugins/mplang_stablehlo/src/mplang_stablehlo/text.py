@@ -41,7 +41,8 @@ _FORBIDDEN = {
     "loc(": "source lines",
     "affine_": "affine maps",
 }
-_DIALECTS = (b"stablehlo.", b"sdy.")  # names of aliases have no dot
+# Aliases have names without a dot, and nothing in brackets; the precision is a convolution's.
+_DIALECTS = (b"stablehlo.", b"sdy.", b"stablehlo<precision ")
 _WORD, _DIGIT = np.zeros(256, bool), np.zeros(256, bool)
 _DIGIT[list(string.digits.encode())] = True
 _WORD[list(string.ascii_letters.encode() + string.digits.encode() + b"_.$")] = True

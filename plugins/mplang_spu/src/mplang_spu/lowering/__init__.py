@@ -23,6 +23,7 @@ from mplang_spu.lowering import (
     lookups,
     loops,
     rounding,
+    shifts,
     sorts,
     sums,
     ties,
@@ -67,6 +68,7 @@ PASSES: Sequence[Pass] = (
     functions.write_functions,
     functions.write_roots,
     arithmetic.multiply_by_small,
+    shifts.shift_all_bits,
     loops.settle_states,
 )
 """Passes in order: a later one may rewrite what an earlier one wrote."""

@@ -47,7 +47,8 @@ def take_by_comparison(rewriter: Rewriter) -> None:
 
     libspu takes one element after the other: a histogram of 1,500 numbers in 4 bins took half a
     minute. An index out of range is clamped, as StableHLO specifies. Gathers at public indices are
-    left to libspu, and so are slices at one secret index, except of bools, which it cannot slice.
+    left to libspu, and so are slices at one secret index, except of bools, which it cannot slice,
+    and of integers that it shares as bits, as ``x & 3``, at which ABY3 fails.
     """
     takes = rewriter.ops("dynamic_slice", "gather")
     secrets = secret_values(rewriter.main) if takes else set()
@@ -57,7 +58,7 @@ def take_by_comparison(rewriter: Rewriter) -> None:
             continue
         if op.name == "stablehlo.gather":
             _take(rewriter, op)
-        elif Term(table).kind.element_type.width == 1:
+        elif isinstance(Term(table).kind.element_type, ir.IntegerType):
             with rewriter.before(op):
                 _slice_as_integers(rewriter, op)
 
@@ -74,10 +75,12 @@ def _take(rewriter: Rewriter, op: ir.Operation) -> None:
 
 def _slice_as_integers(rewriter: Rewriter, op: ir.Operation) -> None:
     x, *starts = op.operands
+    element = Term(x).kind.element_type
+    integer = rewriter.integer if element.width == 1 else element
     # adding a public zero makes libspu share the result as integers, not as bits
-    whole = Term(x).to(rewriter.integer) + rewriter.public(0, rewriter.integer)
+    whole = Term(x).to(integer) + rewriter.public(0, integer)
     taken = Term(hlo.dynamic_slice(whole.value, starts, number_columns(op, "slice_sizes")))
-    replace(op, taken.to(Term(x).kind.element_type))
+    replace(op, taken.to(element))
 
 
 def _axis(op: ir.Operation) -> int | None:
