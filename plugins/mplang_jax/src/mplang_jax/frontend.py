@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mplang_cache import compiled_once, packages_of
@@ -82,10 +83,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
-    import jax
-    from mplang_stablehlo import module, signature_of, source_lines
+    from mplang_stablehlo import source_lines
 
-    from mplang_jax import trace_errors, tracing
+    from mplang_jax import exact_bits, trace_errors, tracing
 
     operands = _tensors(signature.operands)
     try:
@@ -96,15 +96,69 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         raise
     except Exception as error:
         raise trace_errors.told(error, fn, operands) from error
-    takes, gives = signature_of(code)
-    attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
-    return FeProgram(
-        PFunction("jax.run", takes, gives, attrs),
+    made = FeProgram(
+        _op(traced, code),
         in_tree=flatten(signature.args)[1],
         out_tree=traced.out_tree,
         consts=traced.consts,
         meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
     )
+    if not exact_bits.has_bits(traced.jaxpr.jaxpr):
+        return made
+    return replace(made, meta=_Meta(made.meta, partial(_public_part, traced, made)))
+
+
+class _Meta(dict[str, Any]):
+    """Metadata of a program, from which compilers for secrets can take the public part.
+
+    Attributes:
+        public_part: see :func:`_public_part`; it takes the secrecy of the operands.
+    """
+
+    def __init__(self, meta: Mapping[str, Any], public_part: Callable[..., Any]) -> None:
+        super().__init__(meta)
+        self.public_part = public_part
+
+
+def _op(traced: TracedFunction, code: bytes) -> PFunction:
+    import jax
+    from mplang_stablehlo import module, signature_of
+
+    attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
+    return PFunction("jax.run", *signature_of(code), attrs)
+
+
+def _public_part(
+    traced: TracedFunction, made: FeProgram, secret: Sequence[bool]
+) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
+    """Take the public part out of a program.
+
+    Args:
+        traced: the function.
+        made: its program.
+        secret: whether each operand is secret.
+
+    Returns:
+        The op that computes public values, which it takes of the program's operands and constants
+        by number; the program of the rest, which takes the results after all others. ``None`` if
+        there is no public part.
+    """
+    from mplang_jax import public_part, tracing
+
+    found = public_part.public_part(traced, secret)
+    if found is None:
+        return None
+    made_of = partial(_recorded_op, tracer=tracing.__file__)
+    public = None if found.public is None else made_of(found.public)
+    return public, found.takes, replace(made, pfunc=made_of(found.rest), consts=found.consts)
+
+
+def _recorded_op(traced: TracedFunction, tracer: str) -> PFunction:
+    from mplang_stablehlo import source_lines
+
+    code, located = _lowered(traced)
+    source_lines.record(code, located, tracer=tracer)
+    return _op(traced, code)
 
 
 def _lowered_once(traced: TracedFunction) -> tuple[bytes, bytes]:

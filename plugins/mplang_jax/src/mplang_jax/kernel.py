@@ -39,7 +39,7 @@ def run(ctx: KernelContext, *args: Any, code: bytes, x64: bool, jax: str, stable
             call = step.cache = _bound(code, x64)
         return call(args)
     except Exception as error:
-        _name_lines(ctx.op, error)
+        _name_lines(ctx.op, code, error)
         raise
 
 
@@ -59,13 +59,13 @@ def _bound(code: bytes, x64: bool) -> Callable[[Sequence[Any]], Any]:
     return call
 
 
-def _name_lines(op: Operation, error: Exception) -> None:
+def _name_lines(op: Operation, code: bytes, error: Exception) -> None:
     """Raise an error that names the lines of a linked module; do nothing if it is no such one.
 
     XLA does not say which op fails. If it fails to compile a part alone, that is the one.
     """
-    parts = parts_of(op.attrs["code"], op.location)
-    culprits = [line for line, code in parts if not _compiles(code)] or [line for line, _ in parts]
+    parts = parts_of(code, op.location)
+    culprits = [line for line, part in parts if not _compiles(part)] or [line for line, _ in parts]
     if culprits:
         failure = KernelError(f"{type(error).__name__} in the kernel of {op.opcode}")
         lines = list(dict.fromkeys(map(str, culprits)))

@@ -35,22 +35,25 @@ class TracedFunction:
 
     Attributes:
         x64: whether 64-bit types are enabled.
-        consts: the arrays that it captures.
+        jaxpr: what was traced, with the arrays that it captures.
+        consts: these.
+        operands: the number of the operands.
         out_tree: the structure of its results.
     """
 
     def __init__(
         self, fn: Callable[..., Any], signature: FeSignature, operands: Sequence[TensorType]
     ) -> None:
-        self._fn, self._signature, self._operands = fn, signature, operands
+        self._fn, self._signature, self._types = fn, signature, operands
+        self.operands = len(operands)
         self.out_tree: Any = None
         wide = any(kind.dtype.is_64bit for kind in operands)
-        self._jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
-        if any(isinstance(const, core.Tracer) for const in self._jaxpr.consts):
+        self.jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
+        if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
             raise TraceError(f"{at()}{trace_errors.LEAKED}")
-        self.consts = tuple(np.asarray(const) for const in self._jaxpr.consts)
+        self.consts = tuple(np.asarray(const) for const in self.jaxpr.consts)
         if self.x64:
-            warn_of_narrow(self._jaxpr.jaxpr, self.consts)
+            warn_of_narrow(self.jaxpr.jaxpr, self.consts)
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
         if wide:
@@ -90,7 +93,7 @@ class TracedFunction:
         return flat
 
     def _trace(self) -> Any:
-        avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in self._operands]
+        avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in self._types]
 
         @functools.wraps(self._fn)
         def flat(*leaves: Any) -> list[Any]:
@@ -106,19 +109,19 @@ class TracedFunction:
     @property
     def key(self) -> Hashable:
         """Key of what is lowered; ``None`` if it has a part that is not compared."""
-        structure = structural_key(self._jaxpr.jaxpr, __file__)
+        structure = structural_key(self.jaxpr.jaxpr, __file__)
         kinds = tuple((const.shape, const.dtype) for const in self.consts)
-        return None if structure is None else (structure, kinds, self.x64, len(self._operands))
+        return None if structure is None else (structure, kinds, self.x64, self.operands)
 
     def lower(self) -> str:
         """Return StableHLO with source lines; it takes the operands, then the consts."""
-        split = len(self._operands)
+        split = self.operands
 
         def with_consts(*args: Any) -> Any:
-            return jax.core.eval_jaxpr(self._jaxpr.jaxpr, args[split:], *args[:split])
+            return jax.core.eval_jaxpr(self.jaxpr.jaxpr, args[split:], *args[:split])
 
         with enable_x64(self.x64):
-            avals = [*self._jaxpr.in_avals, *self.consts]
+            avals = [*self.jaxpr.in_avals, *self.consts]
             shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
             lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
             text: str = lowered.as_text(debug_info=True)

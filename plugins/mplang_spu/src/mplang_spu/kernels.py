@@ -10,7 +10,7 @@ from mplang_simulator import Finding
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, KernelContext, RunError
-from mplang_spu import reconstruction
+from mplang_spu import public_part, reconstruction
 from mplang_spu.config import admit_protocol
 from mplang_spu.held_shares import native_spu
 from mplang_spu.share_type import ShareType
@@ -108,6 +108,7 @@ def run_jax(
     program: Mapping[str, Any],
     parties: Mask,
     config: Mapping[str, Any],
+    public: Mapping[str, Any] | None = None,
 ) -> Any:
     """Run a StableHLO program jointly with the other members.
 
@@ -117,6 +118,7 @@ def run_jax(
         program: the attributes of ``jax.run``; ``code`` is the compressed StableHLO.
         parties: the members.
         config: protocol, field and precision of the device.
+        public: what each member computes before; see :mod:`mplang_spu.public_part`.
 
     Returns:
         This member's share of each result; a tuple unless there is exactly one.
@@ -131,6 +133,7 @@ def run_jax(
     if ctx.parties != parties:
         raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
     admit_protocol(config["protocol"], ctx.interpreter.insecure)
+    args = (*args, *public_part.compute(ctx, public, args))
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
         compiled = engine.compile_code(program["code"], secret, Target.of(config))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from mplang_core import (
     simple_op,
 )
 from mplang_core.ext import (
+    OPTIONAL,
     AnyType,
     Attr,
     Caching,
@@ -46,13 +47,12 @@ from mplang_core.ext import (
     Operation,
     PrecisionWarning,
     TraceError,
-    Value,
     at,
     caller,
     flatten,
-    op_defs,
     unflatten,
 )
+from mplang_spu import public_part
 from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.precision_losses import losses_of_run, losses_of_shares
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
@@ -161,7 +161,9 @@ def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
     config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
     like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
-    return [_share(kind, like) for kind in _plain_outputs(plain, op.attrs["program"])]
+    public = public_part.results_of(op.attrs.get("public"), [each.type for each in op.inputs])
+    outs = public_part.plain_outputs([*plain, *public], op.attrs["program"])
+    return [_share(kind, like) for kind in outs]
 
 
 def _plain(kind: AnyType, like: ShareType, i: int) -> TensorType:
@@ -179,18 +181,15 @@ def _share(plain: AnyType, like: ShareType) -> ShareType:
     return ShareType(plain, like.parties, like.protocol, like.field, like.fxp)
 
 
-def _plain_outputs(plain: Sequence[TensorType], program: Mapping[str, Any]) -> Sequence[AnyType]:
-    """Return the result types of the StableHLO, as ``jax.run`` infers them."""
-    jax_run = op_defs.get("jax.run")
-    if jax_run is None:
-        raise TypeError("the code is StableHLO, which needs: pip install mplang-jax")
-    jax_run.check_attrs(program)
-    inputs = tuple(Value(kind) for kind in plain)
-    return jax_run.infer(Operation("jax.run", inputs, (), program), Mask())
-
-
 def _constants_of_run(op: Operation) -> Sequence[Constant]:
-    return constants_of_code(op.attrs["program"]["code"])
+    return [each for code in _codes(op) for each in constants_of_code(code)]
+
+
+def _codes(op: Operation) -> Sequence[bytes]:
+    """Return the code for libspu, then that of the public part."""
+    public = op.attrs.get("public")
+    programs = [op.attrs["program"], *([] if public is None else [public["program"]])]
+    return [program["code"] for program in programs]
 
 
 def _side_channels_of_run(op: Operation) -> SideChannels:
@@ -211,10 +210,15 @@ def _deciding(op: Operation) -> Sequence[int]:
     """Return the operands upon which loops and branches depend."""
     from mplang_stablehlo.deciding import deciding_operands
 
+    count, public = len(op.inputs), op.attrs.get("public")
+    takes = () if public is None else public["takes"]
     try:
-        return deciding_operands(op.attrs["program"]["code"])
+        rest, *computing = map(deciding_operands, _codes(op))
     except ValueError:  # nobody runs it
-        return range(len(op.inputs))
+        return range(count)
+    if any(i >= count for i in rest):  # a result of the public part
+        return sorted({*rest, *takes} & {*range(count)})
+    return sorted({*rest, *(takes[i] for each in computing for i in each)})
 
 
 RUN_JAX = OpDef(
@@ -224,6 +228,12 @@ RUN_JAX = OpDef(
         "program": Attr(dict, doc="attributes of jax.run: the StableHLO, and how it was made"),
         "parties": Attr(Mask, doc="who runs it together"),
         "config": Attr(dict, doc="protocol, field, precision"),
+        "public": Attr(
+            dict,
+            OPTIONAL,
+            doc="a program of jax.run that each member runs before, and the numbers of the public "
+            "operands that it takes; its results are operands of the StableHLO, after all others",
+        ),
     },
     doc="Runs StableHLO on shares and public tensors; all parties together, none learns more.",
     effects=Effects.FRESH,
@@ -342,13 +352,17 @@ def _lower(
         )
     operands = tuple(value.base_type for value in made.inputs) or tuple(types)
     secret = [isinstance(kind, ShareType) for kind in operands]
-    compiled = _compile(made, (*secret, *[False] * len(made.consts)), config)
+    with engine.spu_tracing():
+        made, public, computed = public_part.take_out(made, secret)
+    known = [False] * (len(made.consts) + len(computed))
+    compiled = _compile(made, (*secret, *known), config)
     outs: tuple[Any, ...] = made.pfunc.outs_info
+    attrs = {"program": dict(made.pfunc.attrs), "parties": config.mask, "config": config.attrs()}
     pfunc = PFunction(
         "spu.run_jax",
         (*operands, *(TensorType.of(const) for const in made.consts)),
         tuple(ShareType.of(kind, config) for kind in outs),
-        {"program": dict(made.pfunc.attrs), "parties": config.mask, "config": config.attrs()},
+        attrs if public is None else {**attrs, "public": public},
     )
     return replace(made, pfunc=pfunc, meta={**made.meta, "diagnostics": compiled.diagnostics})
 
