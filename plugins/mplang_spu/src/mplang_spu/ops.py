@@ -331,7 +331,7 @@ def _lower(
 ) -> FeProgram:
     from mplang_spu import engine
 
-    with engine.spu_tracing():
+    with engine.spu_tracing(Target.of(config.attrs())):
         made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
     if made.pfunc.fn_type != "jax.run":
         raise FeCapabilityError(
