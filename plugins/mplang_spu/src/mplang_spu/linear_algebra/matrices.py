@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -91,8 +90,3 @@ def identity(like: Array, rows: int, columns: int) -> Array:
     return jnp.broadcast_to(
         jnp.eye(rows, columns, dtype=like.dtype), (*like.shape[:-2], rows, columns)
     )
-
-
-def is_matrix_within(x: jax.core.ShapedArray, largest: int) -> bool:
-    """Return whether matrices are real, not empty, and small in one direction."""
-    return x.dtype.kind == "f" and x.size > 0 and min(x.shape[-2:]) <= largest

@@ -51,4 +51,5 @@ def inverse_of_lower(a: Array, *, unit_diagonal: bool) -> Array:
 def _below(n: int, width: int) -> np.ndarray[Any, Any]:
     """Return where the lower left quarters of the blocks of twice the width are."""
     block = np.arange(n) // width
-    return (block[:, None] == block + 1) & (block[:, None] % 2 == 1)
+    is_below: np.ndarray[Any, Any] = (block[:, None] == block + 1) & (block[:, None] % 2 == 1)
+    return is_below
