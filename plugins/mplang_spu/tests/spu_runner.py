@@ -16,9 +16,10 @@ from mplang_stablehlo.module import canonical
 MEMBERS = {"ABY3": 3, "CHEETAH": 2, "SEMI2K": 2}
 
 
-def stablehlo(fn, *args) -> str:
+def stablehlo(fn, *args, target=None) -> str:
     """Return the StableHLO of a function, as JAX lowers it for SPU."""
-    with jax.enable_x64(_is_wide(args)), engine.spu_tracing():
+    target = target or Target("ABY3", "FM128", FRACTION_BITS["FM128"])
+    with jax.enable_x64(_is_wide(args)), engine.spu_tracing(target):
         return canonical(jax.jit(fn, keep_unused=True).lower(*args).as_text())
 
 
@@ -43,8 +44,10 @@ def run(fn, *args, **how):
 def prepare(fn, *args, protocol="ABY3", field="FM128", fxp=None, passes=PASSES):
     """Compile a function and share its arguments; return a callable that runs it."""
     fxp = fxp or FRACTION_BITS[field]
-    text = stablehlo(fn, *args)
-    code = engine.build(lower(text, Target(protocol, field, fxp), passes), [True] * len(args))
+    target = Target(protocol, field, fxp)
+    code = engine.build(
+        lower(stablehlo(fn, *args, target=target), target, passes), [True] * len(args)
+    )
     with jax.enable_x64(_is_wide(args)):
         outs, tree = jax.tree.flatten(jax.eval_shape(fn, *args))
     started = _shared(code, args, protocol, field, fxp)

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from mplang_stablehlo import read
 
+from mplang_spu import linear_algebra
 from mplang_spu.compiler import compile_text
 from mplang_spu.libspu import Io, libspu
 from mplang_spu.link import LinkCommunicator
@@ -36,7 +37,7 @@ def _quiet() -> None:
 _quiet()
 
 
-_for_spu = jax.make_user_context(False)  # part of the keys of JAX's and jax.compile's caches
+_for_spu = jax.make_user_context(None)  # part of the keys of JAX's and jax.compile's caches
 
 
 def _patch_sort() -> None:
@@ -65,15 +66,19 @@ def _patch_searchsorted() -> None:
 
 _patch_sort()
 _patch_searchsorted()
+linear_algebra.register(lambda: _for_spu.value)
 
 
 @contextlib.contextmanager
-def spu_tracing() -> Iterator[None]:
-    """Trace with SPU's implementations of sorts and searches, in this thread.
+def spu_tracing(target: Target = Target("ABY3", "FM128", 40)) -> Iterator[None]:  # noqa: B008
+    """Trace with SPU's implementations of sorts, searches and decompositions, in this thread.
 
     SPU has no NaN and no -0.0, and one iteration of a loop costs as much as a large comparison.
+
+    Args:
+        target: the fixed point that the code will run in.
     """
-    with _for_spu(True):
+    with _for_spu(target):
         yield
 
 

@@ -344,7 +344,7 @@ def _lower(
 ) -> FeProgram:
     from mplang_spu import engine
 
-    with engine.spu_tracing():
+    with engine.spu_tracing(Target.of(config.attrs())):
         made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
     if made.pfunc.fn_type != "jax.run":
         raise FeCapabilityError(
@@ -385,10 +385,12 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
 
 def _line_of(code: bytes, index: int) -> str:
     """Return the line of an op as the prefix of a message; that of the call if it is unknown."""
-    from mplang_stablehlo.source_lines import lines_of
+    from mplang_stablehlo import read
+    from mplang_stablehlo.module import parse
+    from mplang_stablehlo.source_lines import line_at
 
-    lines = lines_of(code, caller())
-    return f"{lines[index]}: " if lines and lines[index] else at()
+    line = line_at(parse(read(code)), code, index, caller())
+    return f"{line}: " if line else at()
 
 
 def _told(program: FeProgram) -> FeProgram:

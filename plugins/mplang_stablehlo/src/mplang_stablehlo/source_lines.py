@@ -82,6 +82,36 @@ def lines_of(code: bytes, call_site: Location | None = None) -> Lines | None:
     return _Reader(module, traced.tracer).lines()
 
 
+def line_at(
+    module: ir.Module, code: bytes, index: int, call_site: Location | None = None
+) -> Location | None:
+    """Return the user's line of one op; in a function of a library, that of the call of it.
+
+    Args:
+        module: the code, parsed.
+        code: as :func:`record` knows it.
+        index: of the op, in the order of ``walk``.
+        call_site: where it was traced, if at several lines.
+    """
+    ops, lines = list(walk(module.operation)), lines_of(code, call_site)
+    if lines is None or len(lines) != len(ops):
+        return None
+    for _ in range(len(ops)):  # as deep as calls can be
+        if not 0 <= index < len(ops) or lines[index] is not None:
+            break
+        name = _function(ops[index])
+        calls = (i for i, op in enumerate(ops) if _callee(op) == name)
+        index = next(calls, -1)
+    return lines[index] if 0 <= index < len(ops) else None
+
+
+def _callee(op: ir.Operation) -> str | None:
+    if op.name != "func.call":
+        return None
+    name: str = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    return name
+
+
 def annotate(module: ir.Module, lines: Lines | None) -> None:
     """Write lines into a parsed module as the locations of its ops.
 
@@ -118,9 +148,9 @@ class _Reader:
         self._tracer = os.path.realpath(tracer)
         self._module = module
         self._owners = {
-            ir.FlatSymbolRefAttr(op.attributes["callee"]).value: _function(op)
+            callee: _function(op)
             for op in walk(module.operation)
-            if op.name == "func.call"
+            if (callee := _callee(op)) is not None
         }
 
     def lines(self) -> list[Location | None]:

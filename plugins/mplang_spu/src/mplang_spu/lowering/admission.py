@@ -8,7 +8,12 @@ from mplang_stablehlo.custom_calls import CALLS
 
 from mplang_spu.lowering import libspu_ops
 
-_ELSEWHERE = "do that part in plain at one party"
+_COMPLEX = "it has no complex numbers; compute real and imaginary parts as two arrays"
+_LINEAR_ALGEBRA = (
+    "its linear algebra is for real matrices with at most 32 rows or columns, in FM128 with 30 to "
+    "43 fraction bits, and has eigenvalues of symmetric matrices only (jnp.linalg.eigh); take "
+    "field FM128, fewer columns, or blocks of a matrix"
+)
 _ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
 
 
@@ -17,7 +22,7 @@ def _bitcast(op: ir.Operation) -> None:
     if any(isinstance(kind.element_type, ir.FloatType) for kind in kinds):
         raise ValueError(
             "bitcast_convert of floats: its numbers have no such bits; where that is of "
-            "jax.random, draw the numbers in plain at one party"
+            "jax.random, pass the random numbers as an argument"
         )
 
 
@@ -39,19 +44,21 @@ SPU = Admission(
     CALLS,
     rules={**libspu_ops.FORMS, "bitcast_convert": _bitcast, "convert": _convert},
     advice={
-        "rng_bit_generator": f"it has no random bits (of a JAX key of kind 'rbg'); {_ELSEWHERE}",
-        "fft": f"it has no Fourier transforms; {_ELSEWHERE}",
-        "complex": f"it has no complex numbers; {_ELSEWHERE}",
-        "imag": f"it has no complex numbers; {_ELSEWHERE}",
-        "real": f"it has no complex numbers; {_ELSEWHERE}",
-        "cholesky": f"it has no Cholesky decompositions; {_ELSEWHERE}",
-        "triangular_solve": f"it has no solver of triangular systems; {_ELSEWHERE}",
+        "rng_bit_generator": "it has no random bits (of a JAX key of kind 'rbg'); make the key by "
+        "jax.random.key(seed, impl='threefry2x32')",
+        "fft": "it has no Fourier transforms; multiply by their matrix, whose real part is "
+        "jnp.cos(2 * jnp.pi / n * jnp.outer(i, i)) for i = jnp.arange(n)",
+        "complex": _COMPLEX,
+        "imag": _COMPLEX,
+        "real": _COMPLEX,
+        "cholesky": f"it has no such op; {_LINEAR_ALGEBRA}",
+        "triangular_solve": f"it has no such op; {_LINEAR_ALGEBRA}",
         "count_leading_zeros": "it has no count of leading zeros; compare with powers of two, as "
         "in (x[..., None] < 2 ** jnp.arange(31)).sum(-1) + 1 for an int32 that is not negative",
         "reduce_precision": "its floats are fixed point, whose precision is that of the device; "
         "leave it out",
-        "cbrt": f"it has no cube roots; {_ELSEWHERE}",
-        "lapack_": f"it has no linear algebra of LAPACK (decompositions, solve); {_ELSEWHERE}",
+        "cbrt": "it has no cube roots; write jnp.sign(x) * jnp.abs(x) ** (1 / 3)",
+        "lapack_": _LINEAR_ALGEBRA,
     },
     largest=4 << 30,
 )

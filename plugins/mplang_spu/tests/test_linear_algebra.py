@@ -1,0 +1,306 @@
+"""Linear algebra on secrets, against float64 NumPy: residuals relative to the matrix."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+import pytest
+import spu_runner
+
+import mplang_core as mp
+from mplang_core.ext import TraceError
+
+LARGE = 1e4  # condition number
+
+
+def made(rows, columns, condition, seed=0):
+    """Return a matrix with singular values from 1 down to 1 / condition."""
+    rng = np.random.default_rng(seed)
+    u, v = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (rows, columns))
+    k = min(rows, columns)
+    return (u[:, :k] * np.geomspace(1, 1 / condition, k) @ v[:k]).astype(np.float32)
+
+
+def symmetric(n, condition, seed=0, signs=False):
+    q = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
+    values = np.geomspace(1, 1 / condition, n)
+    if signs:
+        values = values * np.where(np.arange(n) % 2, -1, 1)
+    whole = q * values @ q.T
+    return ((whole + whole.T) / 2).astype(np.float32)
+
+
+def size(*arrays):
+    return float(np.linalg.norm(np.concatenate([np.ravel(array) for array in arrays])))
+
+
+def relative(found, expected):
+    return size(found - expected) / size(expected)
+
+
+def orthonormal(q):
+    return size(q.mT @ q - np.eye(q.shape[-1])) / q.shape[-1]
+
+
+def of_eigh(found, a):
+    values, vectors = found
+    assert (np.diff(values) >= 0).all()
+    expected = np.linalg.eigvalsh(a)
+    return max(
+        relative(values, expected),
+        relative(vectors * values[..., None, :], a @ vectors),
+        orthonormal(vectors),
+    )
+
+
+def of_svd(found, a):
+    u, s, vt = found
+    assert (np.diff(s) <= 0).all()
+    assert (s >= 0).all()
+    k = s.shape[-1]
+    built = u[..., :k] * s[..., None, :] @ vt[..., :k, :]
+    s_off = relative(s, np.linalg.svd(a, compute_uv=False))
+    return max(relative(built, a), s_off, orthonormal(u), orthonormal(vt.mT))
+
+
+def of_qr(found, a):
+    q, r = found
+    assert np.array_equal(r, np.triu(r))
+    return max(relative(q @ r, a), orthonormal(q))
+
+
+def of_lu(found, a):
+    p, low, up = found
+    assert np.array_equal(low, np.tril(low))
+    assert np.abs(low).max() <= 1 + 1e-6
+    return relative(p @ low @ up, a)
+
+
+def of_solution(x, a, b):
+    return size(a @ x - b) / (np.linalg.norm(a, 2) * size(x) + size(b))
+
+
+SQUARE, TALL, POSITIVE = "square", "tall", "positive"
+
+FUNCTIONS = {
+    "inv": (jnp.linalg.inv, SQUARE, lambda x, a: size(a @ x - np.eye(len(a))) / size(a, x), 1e-4),
+    "solve": (lambda a: jnp.linalg.solve(a, a[:, :2] + 1), SQUARE,
+              lambda x, a: of_solution(x, a, a[:, :2] + 1), 1e-4),
+    "cholesky": (jnp.linalg.cholesky, POSITIVE, lambda x, a: relative(x @ x.T, a), 1e-4),
+    "cho_solve": (lambda a: jsl.cho_solve(jsl.cho_factor(a), a[0] + 1), POSITIVE,
+                  lambda x, a: of_solution(x, a, a[0] + 1), 1e-4),
+    "solve_triangular": (lambda a: jsl.solve_triangular(a, a[0] + 1, lower=True, trans=1), SQUARE,
+                         lambda x, a: of_solution(x, np.tril(a).T, a[0] + 1), 1e-4),
+    "lu": (jsl.lu, SQUARE, of_lu, 1e-4),
+    "lu_solve": (lambda a: jsl.lu_solve(jsl.lu_factor(a), a[0] + 1, trans=1), SQUARE,
+                 lambda x, a: of_solution(x, a.T, a[0] + 1), 1e-4),
+    "slogdet": (jnp.linalg.slogdet, SQUARE,
+                lambda x, a: relative(np.array(x), np.array(np.linalg.slogdet(a))), 1e-3),
+    "qr": (jnp.linalg.qr, TALL, of_qr, 1e-3),
+    "qr complete": (lambda a: jnp.linalg.qr(a, mode="complete"), TALL, of_qr, 1e-3),
+    "eigh": (jnp.linalg.eigh, "signs", of_eigh, 1e-3),
+    "eigvalsh": (jnp.linalg.eigvalsh, POSITIVE,
+                 lambda x, a: relative(x, np.linalg.eigvalsh(a)), 1e-3),
+    "svd": (jnp.linalg.svd, TALL, of_svd, 1e-3),
+    "svd of wide": (lambda a: jnp.linalg.svd(a, full_matrices=False), "wide", of_svd, 1e-3),
+    "lstsq": (lambda a: jnp.linalg.lstsq(a, a[:, 0] ** 2)[0], TALL,
+              lambda x, a: size(a.T @ (a @ x - a[:, 0] ** 2)) / size(x), 1e-3),
+    "pinv": (jnp.linalg.pinv, TALL, lambda x, a: relative(a @ x @ a, a), 1e-3),
+    "matrix_power": (lambda a: jnp.linalg.matrix_power(a, -2), "good",
+                     lambda x, a: relative(x, np.linalg.matrix_power(a, -2)), 1e-3),
+    "det": (lambda a: jnp.linalg.det(2 * a), "good",
+            lambda x, a: relative(x, np.linalg.det(2 * a)), 1e-3),
+    "norm": (lambda a: jnp.stack([jnp.linalg.norm(a, 2), jnp.linalg.norm(a, "nuc")]), SQUARE,
+             lambda x, a: relative(x, [np.linalg.norm(a, 2), np.linalg.norm(a, "nuc")]), 1e-3),
+    "cond": (jnp.linalg.cond, SQUARE, lambda x, a: relative(x, np.linalg.cond(a)), 1e-3),
+    "matrix_rank": (jnp.linalg.matrix_rank, SQUARE, lambda x, a: abs(x - len(a)), 0),
+    "expm": (jsl.expm, SQUARE,
+             lambda x, a: relative(x, spu_runner.float64_of(jsl.expm, a)), 1e-3),
+}  # fmt: skip
+INPUTS = {
+    SQUARE: lambda n, c: made(n, n, c),
+    TALL: lambda n, c: made(n + 5, n, c),
+    "wide": lambda n, c: made(n, n + 3, c),
+    POSITIVE: symmetric,
+    "signs": lambda n, c: symmetric(n, c, signs=True),
+    "good": lambda n, c: made(n, n, 3),
+}
+
+
+def check(name, n, condition, protocol="ABY3"):
+    fn, kind, error, allowed = FUNCTIONS[name]
+    a = INPUTS[kind](n, condition)
+    found = jax.tree.map(np.float64, spu_runner.run(fn, a, protocol=protocol))
+    assert error(found, a.astype(np.float64)) <= allowed
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_right(name):
+    check(name, 4, LARGE)
+
+
+@pytest.mark.slow("22 functions of matrices of up to 32 rows, again on CHEETAH")
+@pytest.mark.parametrize(
+    ("protocol", "n"),
+    [*(("ABY3", n) for n in (1, 2, 3, 10, 32)), ("SEMI2K", 7), ("CHEETAH", 4), ("CHEETAH", 10)],
+)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_right_for_each_size_and_protocol(name, n, protocol):
+    check(name, n, LARGE if n > 1 else 1, protocol)
+
+
+GRADIENTS = {
+    "inv": (lambda a: jnp.linalg.inv(a)[0].sum(), SQUARE),
+    "solve": (lambda a: jnp.linalg.solve(a, a[0])[0], SQUARE),
+    "cholesky": (lambda a: jnp.linalg.cholesky(a)[-1].sum(), POSITIVE),
+    "slogdet": (lambda a: jnp.linalg.slogdet(a)[1], SQUARE),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_gradient_is_right(name):
+    fn, kind = GRADIENTS[name]
+    a = INPUTS[kind](4, 100)
+    found = spu_runner.run(jax.grad(fn), a)
+    assert spu_runner.off(found, spu_runner.float64_of(jax.grad(fn), a)) < 1e-3
+
+
+@pytest.mark.slow("gradients of matrices of 32 rows")
+@pytest.mark.parametrize(
+    ("name", "protocol", "n"),
+    [(name, *how) for name in GRADIENTS for how in [("ABY3", 32), ("CHEETAH", 6)]],
+)
+def test_a_gradient_is_right_for_large_matrices(name, protocol, n):
+    fn, kind = GRADIENTS[name]
+    a = INPUTS[kind](n, 100)
+    found = spu_runner.run(jax.grad(fn), a, protocol=protocol)
+    assert spu_runner.off(found, spu_runner.float64_of(jax.grad(fn), a)) < 1e-3
+
+
+def test_matrices_come_in_batches():
+    a = np.stack([symmetric(3, 10, seed=i) for i in range(4)]).reshape(2, 2, 3, 3)
+
+    def fn(a):
+        w, v = jnp.linalg.eigh(a)
+        u, s, vt = jax.vmap(jnp.linalg.svd)(a)
+        built = v * w[..., None, :] @ v.mT, u * s[..., None, :] @ vt
+        low = jax.vmap(jnp.linalg.cholesky)(a)
+        return *built, low @ low.mT, jnp.linalg.qr(a).Q @ jnp.linalg.qr(a).R, jnp.linalg.inv(a) @ a
+
+    *same, one = spu_runner.run(fn, a)
+    assert max(relative(found, a) for found in same) < 1e-5
+    assert np.abs(one - np.eye(3)).max() < 1e-5
+
+
+def test_equal_pivots_are_chosen_as_lapack_does():
+    a = np.array([[1, 2, 3], [-2, 1, 1], [2, 1, 1]], np.float32)
+    assert (
+        spu_runner.off(
+            spu_runner.run(jax.lax.linalg.lu, a), spu_runner.numpy_of(jax.lax.linalg.lu, a)
+        )
+        < 1e-6
+    )
+
+
+def test_a_matrix_that_is_singular_has_its_rank_and_orthonormal_vectors():
+    a = np.outer([1, 2, 3, 4], [1, -1, 2]).astype(np.float32)
+    a[0, 0] += 1  # rank 2
+
+    def fn(a):
+        u, s, vt = jnp.linalg.svd(a)
+        square = a[:3] @ a[:3].T
+        known = jnp.linalg.matrix_rank(a), jnp.linalg.det(square)
+        return u, s, vt, jnp.linalg.pinv(a), jnp.linalg.lstsq(a, a[:, 1])[0], *known
+
+    u, s, vt, pinv, x, rank, det = spu_runner.run(fn, a)
+    assert rank == 2
+    assert abs(det) < 1e-6
+    assert orthonormal(u) + orthonormal(vt) < 1e-6
+    assert relative(u[:, :3] * s @ vt, a) < 1e-6
+    assert relative(pinv, np.linalg.pinv(a)) < 1e-5
+    assert relative(x, np.linalg.lstsq(a, a[:, 1])[0]) < 1e-5
+
+
+def test_equal_eigenvalues_have_orthonormal_vectors():
+    a = np.kron(np.eye(2), [[2, 1], [1, 2]]).astype(np.float32)
+    values, vectors = spu_runner.run(jnp.linalg.eigh, a)
+    assert np.abs(values - [1, 1, 3, 3]).max() < 1e-6
+    assert orthonormal(vectors) < 1e-6
+    assert relative(vectors * values @ vectors.T, a) < 1e-6
+
+
+def test_columns_of_different_units_cost_no_precision():
+    """Ages, and salaries, whose squares are 10^10."""
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(0.5, 1, (20, 3)) * [1e-2, 50, 1e5]).astype(np.float32)
+    y = (x @ np.array([100, 1, 1e-3])).astype(np.float32)
+
+    def fn(x, y):
+        gram = x.T @ x / len(x)
+        solved = jsl.cho_solve(jsl.cho_factor(gram), x.T @ y / len(x))
+        q, r = jnp.linalg.qr(x)
+        return solved, jsl.solve_triangular(r, q.T @ y)
+
+    for found in spu_runner.run(fn, x, y):
+        assert np.abs(found / [100, 1, 1e-3] - 1).max() < 1e-2
+
+
+def cluster(**config):
+    devices = {f"P{i}": {"kind": "PPU", "members": [i]} for i in range(3)}
+    devices["SP0"] = {"kind": "SPU", "members": [0, 1, 2], "config": {"protocol": "ABY3", **config}}
+    return mp.ClusterSpec.from_dict({"nodes": [{}] * 3, "devices": devices})
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    with mp.Simulator(cluster()) as sim:
+        yield sim
+
+
+def computed(sim, device, fn, x):
+    program = lambda x: mp.reveal(mp.device(device)(fn)(mp.put("P0", x)), to="P0")  # noqa: E731
+    return mp.fetch(sim, mp.evaluate(sim, program, x))
+
+
+@pytest.mark.parametrize(
+    ("fn", "config", "n"),
+    [
+        (lambda a: jnp.linalg.eigvals(a).real, {}, 3),
+        (lambda a: jnp.linalg.inv(a), {}, 33),
+        (lambda a: jnp.linalg.eigh(a)[0], {"field": "FM64"}, 3),
+        (lambda a: jnp.linalg.cholesky(a), {"fxp_fraction_bits": 24}, 3),
+    ],
+)
+def test_what_cannot_be_exact_is_refused_with_line_and_remedy(fn, config, n):
+    with mp.Simulator(cluster(**config)) as sim, pytest.raises(TraceError) as error:
+        computed(sim, "SP0", fn, np.eye(n, dtype=np.float32))
+    assert f"test_linear_algebra.py:{fn.__code__.co_firstlineno}:" in str(error.value)
+    assert "take field FM128" in str(error.value)
+
+
+@pytest.mark.parametrize("order", [("SP0", "P0"), ("P0", "SP0")])
+def test_a_function_for_both_devices_is_lowered_for_each(simulator, order):
+    """A party has LAPACK, whose code an SPU cannot run, and nothing is said about it."""
+    fn = lambda a: jnp.linalg.inv(jnp.linalg.cholesky(a))  # noqa: E731
+    a = symmetric(3, 10)
+    for device in order:
+        found = computed(simulator, device, fn, a)
+        assert relative(found, spu_runner.float64_of(fn, a)) < 1e-5
+
+
+def test_plain_functions_keep_lapack():
+    from mplang_jax import jax_compile
+    from mplang_stablehlo import read
+
+    signature = mp.FeSignature((mp.TensorType("f32", (4, 4)),))
+    for fn, routine in [
+        (jnp.linalg.cholesky, "potrf"),
+        (jnp.linalg.eigh, "syevd"),
+        (jnp.linalg.svd, "gesdd"),
+        (jnp.linalg.qr, "orgqr"),
+        (jnp.linalg.det, "getrf"),
+    ]:
+        spu_runner.stablehlo(fn, np.eye(4, dtype=np.float32))
+        assert routine in read(jax_compile(fn, signature).pfunc.attrs["code"])
