@@ -344,7 +344,8 @@ def _lower(
 ) -> FeProgram:
     from mplang_spu import engine
 
-    with engine.spu_tracing(Target.of(config.attrs())):
+    target = Target.of(config.attrs())
+    with engine.spu_tracing(target):
         made = make([kind.plain if isinstance(kind, ShareType) else kind for kind in types])
     if made.pfunc.fn_type != "jax.run":
         raise FeCapabilityError(
@@ -352,7 +353,7 @@ def _lower(
         )
     operands = tuple(value.base_type for value in made.inputs) or tuple(types)
     secret = [isinstance(kind, ShareType) for kind in operands]
-    with engine.spu_tracing():
+    with engine.spu_tracing(target):
         made, public, computed = public_part.take_out(made, secret)
     known = [False] * (len(made.consts) + len(computed))
     compiled = _compile(made, (*secret, *known), config)
