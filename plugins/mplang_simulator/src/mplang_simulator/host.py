@@ -110,12 +110,12 @@ class Simulator(ObservedHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def _tell(self, loss: PrecisionLoss) -> None:
+    def _foretell(self, loss: PrecisionLoss) -> None:
         if self._checks is None:
             return
         if self._checks.mode == "raise":
             raise PrecisionError(f"{loss.line}: {loss.text}" if loss.line else loss.text)
-        super()._tell(loss)
+        super()._foretell(loss)
 
     def submit(
         self, program: Program, args: Sequence[HostVar], step: Mask | None = None

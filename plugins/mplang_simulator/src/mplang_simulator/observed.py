@@ -61,7 +61,7 @@ class ObservedHost(SimpHost):
         if program not in self.foretold:
             self.foretold.add(program)
             for loss in precision_losses(program):
-                self._tell(loss)
+                self._foretell(loss)
         if _check.get() is not None:
             from mplang_simulator.rehearsal import rehearse
 
@@ -92,7 +92,7 @@ class ObservedHost(SimpHost):
         finally:
             _check.reset(token)
 
-    def _tell(self, loss: PrecisionLoss) -> None:
+    def _foretell(self, loss: PrecisionLoss) -> None:
         """Tell of a number that an engine does not hold, before anything runs."""
         line = loss.line or Location("<mplang>", 1)
         warnings.warn_explicit(loss.text, PrecisionWarning, line.file, line.line)
