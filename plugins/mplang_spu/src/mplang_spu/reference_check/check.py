@@ -75,7 +75,7 @@ def check(job: Job, reported: set[Any]) -> Finding | None:
 
 
 def _check(job: Job) -> Finding | None:
-    function = flat_function(job.code)
+    function = flat_function(job.code, job.setting.config["fxp_fraction_bits"])
     kinds = function.kinds
     operands = [
         job.public[i] if i in job.public else _reconstruct(job, job.given, i, kinds[i])

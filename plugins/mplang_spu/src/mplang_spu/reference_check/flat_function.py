@@ -17,6 +17,7 @@ from mplang_core import DType, TensorType
 from mplang_core.ext import Location
 from mplang_spu.lowering.splats import direction_of
 from mplang_spu.lowering.structure import erase_barriers
+from mplang_spu.reference_check.compared_literals import round_compared
 from mplang_spu.reference_check.op_labels import label_of
 from mplang_spu.reference_check.retype import retype
 from mplang_spu.share_type import MAX_CODE
@@ -147,9 +148,16 @@ class FlatFunction:
 
 
 @functools.lru_cache(maxsize=64)
-def flat_function(code: bytes) -> FlatFunction:
-    """Return the flat form of compressed StableHLO that SPU admits."""
+def flat_function(code: bytes, fxp: int | None = None) -> FlatFunction:
+    """Return the flat form of compressed StableHLO that SPU admits.
+
+    Args:
+        code: the compressed StableHLO.
+        fxp: fraction bits, to which literals that regions compare with are rounded, as on SPU.
+    """
     module = _flattened(code, None)
+    if fxp is not None:
+        round_compared(module, fxp)
     block = _block(module)
     values = _values(block)
     numbers = {value: i for i, value in enumerate(values)}
