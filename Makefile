@@ -28,7 +28,7 @@ SINCE ?= HEAD~1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere fuzz lint accuracy sml bench wheels changelog clean
+.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same sweep fuzz lint accuracy sml bench wheels changelog clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,12 @@ test-noninterference: setup ## hold 20,000 random programs, and 500 on live work
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
 		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not wheels" $(ARGS)
+
+test-same: setup ## run 200 random functions on each protocol, simulated and on workers, three times each (half an hour)
+	@$(BIN)/python -m pytest -v -rP plugins/mplang_spu/tests/test_same_answer.py $(ARGS)
+
+sweep: setup ## run all functions of JAX on SPU, and compare with the record; goes on with what is in .sweep (an hour)
+	@$(BIN)/python benchmarks/sweep.py --results .sweep $(ARGS)
 
 fuzz: $(VENV)/.fuzz ## feed twelve decoders and gates new inputs, two ways, 10 minutes each, and sources, a minute each (90 minutes)
 	@$(BIN)/python -m pytest -v -rP -n $(JOBS) --maxschedchunk 1 -m fuzz tests/fuzz $(ARGS)
