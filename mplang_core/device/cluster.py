@@ -183,8 +183,7 @@ class ClusterSpec(StrictModel):
         known = self._known.get(name)
         if known is not None and device_kinds.peek(known.kind.name) is known.kind:
             return known
-        spec = self.devices.get(name)
-        if spec is None:
+        if (spec := self.devices.get(name)) is None:
             raise ConfigError(
                 f"{at()}no device {name!r}; this cluster has {', '.join(self.devices)}"
             )

@@ -27,7 +27,7 @@ class Step:
         ins: slots of the operands.
         outs: slots of the results.
         dead: slots that no later step reads.
-        checks: per result the declared type to check; none where a host has references to values.
+        checks: per result the declared type to check; of ops among parties, plugins' own.
         kernels: the kernel table of its regions.
         runs: returns whether an op of its regions is run; ``None`` for all.
         cache: data that the kernel keeps with the op between runs.
@@ -97,6 +97,7 @@ def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> P
     for i, op in run:
         used_here = {v for v in op.inputs if last_use[v] == i} - kept
         unused = {v for v in op.outputs if v not in last_use} - kept
+        others = runs and op.dialect not in ("simp", "func")  # these give what was checked
         steps.append(
             Step(
                 op=op,
@@ -106,7 +107,7 @@ def make_plan(graph: Graph, kernels: KernelTable, runs: Runs | None = None) -> P
                 ins=tuple(slots[v] for v in op.inputs),
                 outs=tuple(slots[v] for v in op.outputs),
                 dead=tuple(slots[v] for v in used_here | unused),
-                checks=tuple(v.type for v in op.outputs if runs or isinstance(v.type, BaseType)),
+                checks=tuple(v.type for v in op.outputs if others or isinstance(v.type, BaseType)),
                 kernels=kernels,
                 runs=runs,
             )
