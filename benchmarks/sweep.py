@@ -214,8 +214,9 @@ def report(options: argparse.Namespace) -> int:
     if options.write:
         ways = [json.loads(p.read_text(encoding="utf-8")) for p in options.results.glob("*.ways")]
         never = [name for each in ways for name, way in each.items() if way is None]
-        sweep_report.write_record(found)
-        sweep_report.write_page(found, never)
+        whole = {**sweep_report.read_record(), **found}
+        sweep_report.write_record(whole)
+        sweep_report.write_page(whole, never)
     return int(bool(worse) and not options.write)
 
 
