@@ -27,6 +27,7 @@ def bools(*numbers):
 
 
 CASES = {
+    "wrap_integers": (FM128, lambda x: x * x > 3, np.uint8([16, 9])),
     "compare_floats": (FM128, lambda x: x >= jnp.median(x), f32(3.3, 1.1, 2.7)),
     "find_logistic": (FM128, jax.nn.sigmoid, f32(-3, 0.5)),
     "scan_in_steps": (FM128, jax.lax.cummax, f32(3, 1, 4, 1, 5)),

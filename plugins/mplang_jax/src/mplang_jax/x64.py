@@ -50,7 +50,9 @@ def loses_precision(wide: Any, narrow: Any) -> bool:
     """Return whether a number in the user's code differs without 64-bit types.
 
     Rounding a Python float is no loss: it takes the type of the other operand. JAX's own functions
-    are excluded, since their numbers follow the type.
+    are excluded, since their numbers follow the type. In a function that draws random numbers of
+    64 bits only because such types are enabled, rounding any float is no loss: JAX draws other
+    numbers then.
 
     Args:
         wide: the jaxpr with 64-bit types.
@@ -60,9 +62,22 @@ def loses_precision(wide: Any, narrow: Any) -> bool:
         Whether a literal differs.
     """
     before, after = list(_literals(wide)), list(_literals(narrow))
-    if len(before) != len(after):
-        return any(not _fits(literal) for literal in before)
-    return not all(map(_kept, before, after))
+    if len(before) == len(after):
+        lost = [x for x, y in zip(before, after, strict=True) if not _kept(x, y)]
+    else:
+        lost = [literal for literal in before if not _fits(literal)]
+    if lost and _draws_64_bits(wide):
+        return any(np.asarray(literal.val).dtype.kind not in "fc" for literal in lost)
+    return bool(lost)
+
+
+def _draws_64_bits(jaxpr: Any) -> bool:
+    return any(
+        eqn.params["bit_width"] == 64
+        if eqn.primitive.name == "random_bits"
+        else any(_draws_64_bits(getattr(each, "jaxpr", each)) for each in inner_jaxprs(eqn))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _kept(before: Any, after: Any) -> bool:

@@ -27,6 +27,7 @@ from mplang_spu.lowering import (
     sorts,
     sums,
     ties,
+    wraps,
 )
 from mplang_spu.lowering.admission import SPU
 from mplang_spu.lowering.constants import Diagnostic
@@ -49,6 +50,7 @@ Pass: TypeAlias = Callable[[Rewriter], None]
 """Rewrites a module in place."""
 
 PASSES: Sequence[Pass] = (
+    wraps.wrap_integers,
     ties.compare_floats,
     functions.find_logistic,
     sums.scan_in_steps,

@@ -8,7 +8,7 @@ from mplang_stablehlo.custom_calls import target_of
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import direction_of
-from mplang_spu.lowering.term import Term, replace
+from mplang_spu.lowering.term import Term, is_float, replace
 
 
 def sort_largest(rewriter: Rewriter) -> None:
@@ -99,16 +99,24 @@ def _last_comparison(block: ir.Block) -> ir.Operation:
     return found
 
 
+_SUMS = {f"stablehlo.{name}" for name in ("add", "iota", "multiply", "negate", "subtract")}
+
+
 def sort_bools(rewriter: Rewriter) -> None:
     """Sort bools as integers: libspu takes their one bit for a sign, so true sorts below false.
 
-    A converted bool is still shared as one bit; a sum is shared as an integer.
+    A converted bool is still shared as one bit, and ``x & 255`` as eight; a sum is shared as an
+    integer.
     """
     wide = ir.IntegerType.get_unsigned(32, rewriter.module.context)
     for op in rewriter.ops("sort"):
         for i, operand in enumerate(op.operands):
             kind = ir.RankedTensorType(operand.type)
             if kind.element_type.width != 1:
+                if _may_be_bits(operand):
+                    with rewriter.before(op):
+                        zero = rewriter.public(0, kind.element_type)
+                        op.operands[i] = (Term(operand) + zero).value
                 continue
             with rewriter.before(op):
                 op.operands[i] = (Term(operand).to(wide) + rewriter.public(0, wide)).value
@@ -120,6 +128,12 @@ def sort_bools(rewriter: Rewriter) -> None:
                 argument.set_type(scalar)
             with op.location, ir.InsertionPoint.after(op):
                 _give(Term(result).to(kind.element_type).value, users)
+
+
+def _may_be_bits(value: ir.Value) -> bool:
+    """Return whether an integer may be shared as its lower bits alone."""
+    op = value.owner
+    return not is_float(value) and isinstance(op, ir.Operation) and op.name not in _SUMS
 
 
 def _scalar(kind: ir.Type) -> ir.RankedTensorType:

@@ -1,0 +1,117 @@
+"""Unsigned integers, int8 and int16 wrap around as NumPy's do, wherever a number is looked at."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import spu_runner
+from mplang_spu.lowering import PASSES, lower
+from mplang_spu.target import Target
+
+NARROW = ["uint8", "uint16", "uint32", "int8", "int16"]
+
+
+def shifted(x, by):
+    return jax.lax.shift_right_logical(x, jnp.full_like(x, by))
+
+
+FUNCTIONS = {
+    "sum": lambda x, y: x + y > y,
+    "difference": lambda x, y: x - y < y,
+    "product": lambda x, y: (x * y) >> 2,
+    "negative": lambda x, y: -x > y,
+    "complement": lambda x, y: (~x).astype(jnp.float32),
+    "to the left": lambda x, y: (x << 3) >> 2,
+    "to the right": lambda x, y: shifted(x, 2),
+    "total": lambda x, y: jnp.sum(x, dtype=x.dtype) // 3,
+    "running total": lambda x, y: jnp.maximum(jnp.cumsum(x, dtype=x.dtype), y),
+    "dot": lambda x, y: jnp.dot(x, y) % 7,
+    "hash": lambda x, y: ((x ^ (x >> 3)) * y) >> 1,
+    "wider": lambda x, y: (x + y).astype(jnp.int32) // 2,
+    "narrower": lambda x, y: (x.astype(jnp.int32) - 200).astype(jnp.uint8) > y.astype(jnp.uint8),
+    "sort": lambda x, y: jnp.sort(x * y),
+    "loop": lambda x, y: jax.lax.fori_loop(0, 3, lambda i, c: (c * y + x) >> 1, x),
+    "branch": lambda x, y: jax.lax.cond(x[2] > 3, lambda: x * y, lambda: x - y) > 3,
+    "distance": lambda x, y: jnp.abs(x - y) > 1,
+    "equality": lambda x, y: x + y == y,
+    "bits": lambda x, y: jax.lax.population_count(x - y),
+    "result": lambda x, y: x * y + x,
+}
+
+
+def extremes(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    rng, limits = np.random.default_rng(1), np.iinfo(dtype)
+    x, y = rng.integers(limits.min, limits.max, (2, 6), dtype, endpoint=True)
+    x[:2], y[:3] = (limits.max, limits.min), (3, y[1], limits.max)
+    return x, y
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize(
+    ("protocol", "field"),
+    [
+        ("ABY3", "FM128"),
+        pytest.param("ABY3", "FM64", marks=pytest.mark.long("5 programs on SPU")),
+        pytest.param("CHEETAH", "FM128", marks=pytest.mark.long("5 programs on CHEETAH")),
+    ],
+)
+def test_narrow_integers_are_those_of_numpy(dtype, protocol, field):
+    def fn(x, y):
+        return {name: each(x, y) for name, each in FUNCTIONS.items()}
+
+    args = extremes(dtype)
+    found = spu_runner.run(fn, *args, protocol=protocol, field=field)
+    wanted = spu_runner.numpy_of(fn, *args)
+    for name in FUNCTIONS:
+        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_bits_that_are_shifted_in_are_zero(dtype):
+    x = np.array([-1, 0, 7, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    for fn in (lambda x: shifted(x, 3), lambda x: shifted(x, 3) > 2, lambda x: shifted(x, 0)):
+        np.testing.assert_array_equal(spu_runner.run(fn, x), spu_runner.numpy_of(fn, x))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32"])
+def test_a_sort_of_some_bits_is_one_of_numbers(dtype):
+    """libspu takes the highest of eight shared bits for a sign."""
+    x = np.array([255, 0, 7, 20, 200], dtype)
+    for fn in (lambda x: jnp.sort(x & 255), lambda x: jnp.argsort(x & 255)):
+        np.testing.assert_array_equal(spu_runner.run(fn, x), spu_runner.numpy_of(fn, x))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.astype(jnp.float32) / 255,
+        lambda x: jnp.mean(x),
+        lambda x: x.astype(jnp.uint32).sum() > 100,
+        lambda x: x.astype(jnp.int16) - 128 > 0,
+        lambda x: jnp.sort(x)[::2] > x[0],
+        lambda x: (x > 3).astype(jnp.uint8) * jnp.uint8(7) > 3,
+    ],
+)
+def test_what_fits_its_type_costs_nothing(fn):
+    """Bounds show it: pixels become floats, counts are added up."""
+    text, target = (
+        spu_runner.stablehlo(fn, np.arange(8, dtype=np.uint8)),
+        Target("ABY3", "FM128", 40),
+    )
+    passes = [each for each in PASSES if each.__name__ != "wrap_integers"]
+    assert lower(text, target).text == lower(text, target, passes).text
+
+
+def test_ordinary_integers_are_left_alone():
+    def fn(x, y):
+        return (x + y > 3, (x * y).astype(jnp.float32), jnp.sort(x - y), x.sum() // 2, (x + y) >> 1)
+
+    check_is_left_alone(fn, *np.ones((2, 4), np.int32))
+
+
+def check_is_left_alone(fn, *args):
+    text, target = spu_runner.stablehlo(fn, *args), Target("CHEETAH", "FM128", 40)
+    passes = [each for each in PASSES if each.__name__ != "wrap_integers"]
+    assert lower(text, target).text == lower(text, target, passes).text
