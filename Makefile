@@ -155,8 +155,9 @@ lint: setup ## format, style, types, layers, waiting in tests, costs
 	@$(BIN)/python tests/runner/waiting_rules.py
 	@$(BIN)/python tests/costs/count.py
 
-accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
+accuracy: setup ## measure SPU's functions, and write the tables of plugins/mplang_spu/README.md
 	@$(BIN)/python benchmarks/accuracy.py
+	@$(BIN)/python benchmarks/linear_algebra_accuracy.py
 
 bench: setup ## measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
