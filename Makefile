@@ -161,8 +161,9 @@ lint: setup ## format, style, types, layers, waiting in tests, costs
 	@$(BIN)/python tests/runner/waiting_rules.py
 	@$(BIN)/python tests/costs/count.py
 
-accuracy: setup ## measure SPU's functions, and write the table of plugins/mplang_spu/README.md
+accuracy: setup ## measure SPU's functions, and write the tables of plugins/mplang_spu/README.md
 	@$(BIN)/python benchmarks/accuracy.py
+	@$(BIN)/python benchmarks/linear_algebra_accuracy.py
 
 sml: setup ## run the tests of secretflow's machine learning library on mplang, and print a table (hours)
 	@$(BIN)/python benchmarks/sml/run.py $(ARGS)

@@ -68,7 +68,7 @@ def register(target: Callable[[], Target | None]) -> None:
 def _chosen(rule: Rule, plain: Rule, target: Callable[[], Target | None]) -> Rule:
     def lowered(ctx: Any, *args: Any, **params: Any) -> Any:
         made_for = target()
-        if made_for is None or not _takes(made_for, ctx.avals_in[0], **params):
+        if made_for is None or not _takes(made_for, *ctx.avals_in, **params):
             return plain(ctx, *args, **params)  # SPU refuses calls of LAPACK, with the line
         given = mlir.lower_fun(lambda *arrays: rule(*arrays, made_for, **params))
         with source_info_util.user_context(ctx.traceback, name_stack=ctx.name_stack):
@@ -77,8 +77,12 @@ def _chosen(rule: Rule, plain: Rule, target: Callable[[], Target | None]) -> Rul
     return lowered
 
 
-def _takes(target: Target, a: Any, subset_by_index: Any = None, **_: Any) -> bool:
+def _takes(target: Target, a: Any, *more: Any, subset_by_index: Any = None, **how: Any) -> bool:
     """Return whether SPU decomposes matrices: real and small ones, and all of their values."""
     is_fine = target.fxp >= 30 and target.factors >= 2.0**40
-    fits = a.dtype.kind == "f" and a.size > 0 and min(a.shape[-2:]) <= MAX_SIZE
-    return is_fine and fits and subset_by_index in (None, (0, min(a.shape[-2:])))
+    n = min(a.shape[-2:])
+    is_product = more and more[0].ndim < a.ndim  # of reflections, which are as many as factors
+    fits = (
+        a.dtype.kind == "f" and a.size > 0 and (more[0].shape[-1] if is_product else n) <= MAX_SIZE
+    )
+    return is_fine and fits and subset_by_index in (None, (0, n))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from mplang_spu.linear_algebra.jacobi import next_pairs, rotated, rotation, sweeps
+from mplang_spu.linear_algebra.jacobi import next_pairs, rotated, rotation, sweeps, with_fixed_signs
 from mplang_spu.linear_algebra.matrices import (
     diagonal,
     identity,
@@ -54,6 +54,7 @@ def eigh(a: Array, target: Target, *, lower: bool) -> tuple[Array, Array]:
     work, vectors = lax.fori_loop(0, sweeps(n) * (even - 1), turn, (work, vectors))
     values = diagonal(work)[..., :n]
     order = ordered(values, descending=False)
-    columns = jnp.concatenate([values[..., None] / unit * size, vectors[..., :n, :n]], axis=-1)
+    vectors = with_fixed_signs(vectors[..., :n, :n], vectors[..., :n, :n])
+    columns = jnp.concatenate([values[..., None] / unit * size, vectors], axis=-1)
     columns = permuted(order, columns)
     return transposed(columns[..., 1:]), columns[..., 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from mplang_spu.linear_algebra.matrices import inverse_root_near_one, tiny
@@ -48,3 +49,15 @@ def next_pairs(rows: Array) -> Array:
         return rows
     parts = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]
     return jnp.concatenate([rows[..., i:j, :] for i, j in parts], axis=-2)
+
+
+def with_fixed_signs(rows: Array, vectors: Array) -> Array:
+    """Return rows, negated where the vector that belongs to them points away from a fixed one.
+
+    A vector's sign is that of the last rotations, where rounding may decide: the same matrix would
+    have other signs on another device.
+    """
+    n = vectors.shape[-1]
+    fixed = np.cos(np.arange(n) ** 2).astype(vectors.dtype)
+    is_away = (vectors * fixed).sum(-1, keepdims=True) < 0
+    return jnp.where(is_away, -rows, rows)

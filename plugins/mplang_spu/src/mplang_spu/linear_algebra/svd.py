@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from mplang_spu.linear_algebra.jacobi import next_pairs, rotated, rotation, sweeps
+from mplang_spu.linear_algebra.jacobi import next_pairs, rotated, rotation, sweeps, with_fixed_signs
 from mplang_spu.linear_algebra.matrices import (
     diagonal,
     identity,
@@ -45,7 +45,8 @@ def svd(a: Array, target: Target, *, full_matrices: bool, compute_uv: bool) -> t
     values = permuted(order, (values / unit)[..., None] * size)[..., 0]
     if not compute_uv:
         return (values,)
-    both = permuted(order, jnp.concatenate([rows, vectors], axis=-1))
+    both = with_fixed_signs(jnp.concatenate([rows, vectors], axis=-1), vectors)
+    both = permuted(order, both)
     left = _directions(transposed(both[..., :n]), target)
     if outer is not None:
         left = _outer(outer, left, full_matrices, target)
