@@ -42,6 +42,7 @@ TYPED: dict[str, list[str]] = {
     "mp.pshfl_s(x, □, □)": ["[0, 1]", "[0, 0]"],
     "mp.public(...)": ["[1, 2]"],
     "mp.put(□, x)": ["'P1'"],
+    "mp.record(host)": [],
     "mp.registry.get(□)": ["'jax.compile'"],
     "mp.reveal(x)": [],
     "mp.reveal(x, to=□)": ["'P1'"],
@@ -61,8 +62,19 @@ TYPED: dict[str, list[str]] = {
 }
 MISTAKES = "tests/semantics/test_mistakes.py::"
 STORED = "plugins/mplang_data/tests/test_stored.py::"
+REMEDIES = "plugins/mplang_spu/tests/test_remedies.py::"
+FOURIER = REMEDIES + "test_a_fourier_transform_by_its_matrix_is_that_of_numpy"
+CUBE_ROOT = REMEDIES + "test_cube_roots_by_a_power_are_those_of_numpy"
 ELSEWHERE: dict[str, str] = {
+    "jax.random.key(seed, impl='threefry2x32')": REMEDIES
+    + "test_a_key_of_threefry_draws_as_it_does_elsewhere",
+    "jnp.abs(x)": CUBE_ROOT,
+    "jnp.arange(n)": FOURIER,
+    "jnp.cos(2 * jnp.pi / n * jnp.outer(i, i))": FOURIER,
+    "jnp.sign(x)": CUBE_ROOT,
     "jnp.sum({0})": MISTAKES + "test_a_function_of_jax_on_a_value",
+    "mp.analysis.costs(…)": "plugins/mplang_testing/tests/test_planted_changes.py::"
+    "test_messages_that_are_not_counted_are_listed",
     "mp.catalogue(…)": "plugins/mplang_data/tests/test_datasets.py::"
     "test_a_function_is_traced_again_by_another_catalogue",
     "mp.device('P0')(lambda p: p.mean())(padded)": "plugins/mplang_tables/tests/test_tensors.py::"

@@ -160,7 +160,7 @@ def test_a_value_of_another_trace():
 
 
 def test_fetch_of_what_is_no_value(simulate):
-    with pytest.raises(TraceError, match="got a int"):
+    with pytest.raises(TraceError, match="got Simulator, int"):
         mp.fetch(simulate(2), 3)
 
 
