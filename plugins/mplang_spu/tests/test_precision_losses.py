@@ -110,7 +110,9 @@ def test_a_simulator_may_raise_it_or_leave_it_out():
 
 
 @pytest.mark.parametrize(
-    "fn", [lambda x: x / 0.0, lambda x: x / jnp.arange(5), lambda x: x % 0.0], ids=str
+    "fn",
+    [lambda x: x / 0.0, lambda x: x / jnp.arange(5), lambda x: x % 0.0],
+    ids=["constant", "array", "remainder"],
 )
 def test_a_literal_divisor_of_0_is_told_while_tracing(fn):
     def program(x):
