@@ -60,3 +60,27 @@ def test_arrays_have_one_digest_if_types_shapes_and_bits_are_the_same():
     assert len({digest_of([each]) for each in same}) == len(same)
     assert digest_of([np.arange(6)[::2]]) == digest_of([np.array([0, 2, 4])])
     assert digest_of([np.float32(0)]) != digest_of([np.float32(-0.0)])
+
+
+def test_everyone_is_told_whether_members_have_the_same():
+    """They compare their operands, so a run that fails tells the host of them."""
+
+    cluster = spu_links.cluster(2, protocol="CHEETAH")
+
+    def failures(fn, *args):
+        table = mp.analysis.disclosure(mp.compile(fn, *args, cluster_spec=cluster))
+        return {(row.sender, row.receiver) for row in table.rows if row.what == "failure"}
+
+    def guessed(x):
+        members = mp.Mask.all(2)
+        config = resolve_config(SpuConfig(protocol="CHEETAH"), members)
+        known = mp.pconv([x, mp.constant(ONE, parties=1)])
+        secret = mp.seal(mp.put("P1", X), to="SP0")
+        signature = mp.FeSignature((secret.base_type, known.base_type))
+        made = run_jax(lambda x, y: x * y, signature, config=config)
+        return mp.keep(peval(made.pfunc, [secret, known], members)[0])
+
+    assert failures(program(ONE, ONE, members=2, protocol="CHEETAH")) == set()
+    with mp.Simulator(cluster) as sim, mp.with_ctx(sim):
+        private = mp.put("P0", ONE)
+    assert failures(guessed, private) == {(0, "everyone"), (1, "everyone")}

@@ -89,7 +89,7 @@ class Recorder:
         """Record that parties tell each other plain operands, as an op takes them for public.
 
         Its protocol does not protect them: messages may depend on them, and whoever gets a share
-        of a result may read them in it.
+        of a result may read them in it. They compare them, too, and fail where they differ.
 
         Args:
             op: an op that says how it is run.
@@ -106,6 +106,7 @@ class Recorder:
                 continue
             found = True
             for rank in scope.parties:
+                self._failures.add(rank, everything.data() | scope.control, scope.location)
                 if everything.sources - fact.get(rank, PUBLIC).sources:
                     self.record("reveal", None, rank, kind, everything, scope)
         return found
