@@ -16,7 +16,7 @@ from mplang_analysis import Interval, PrecisionLoss
 from mplang_core import TensorType
 from mplang_core.ext import Location, Operation
 from mplang_spu.field import LARGEST_POWER
-from mplang_spu.ranges import ranges_of_run
+from mplang_spu.ranges import is_admitted, ranges_of_run
 from mplang_spu.share_type import ShareType
 from mplang_spu.target import Target
 
@@ -91,10 +91,9 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Pr
     from mplang_spu.reference_check.flat_function import flat_function, source_lines
 
     code = op.attrs["program"]["code"]
-    try:
-        function = flat_function(code)
-    except ValueError:  # SPU refuses it
+    if not is_admitted(code):  # XLA would believe it
         return []
+    function = flat_function(code)
     if sum(kind.size for kind in function.kinds) > MAX_ELEMENTS:
         return []
     inner = range(function.inputs, len(function.kinds))

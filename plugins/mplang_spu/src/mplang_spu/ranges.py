@@ -77,6 +77,15 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return OpRanges(found.results, statuses, list(_steps(op, found, field)))
 
 
+def is_admitted(code: bytes) -> bool:
+    """Return whether SPU runs a code; XLA may not be given it either before that is known."""
+    try:
+        _module(code)
+    except ValueError:
+        return False
+    return True
+
+
 @functools.lru_cache(maxsize=32)  # loops repeat the same code
 def _module(code: bytes) -> ir.Module:
     from mplang_stablehlo.intervals import prepare
