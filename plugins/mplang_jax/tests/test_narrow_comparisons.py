@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import jax
@@ -72,3 +73,11 @@ def test_the_remedies_give_what_is_meant(simulate):
             (lambda x: x == jnp.array(WIDE), wide),
         ):
             assert mp.fetch(sim, mp.device("P0")(fn)(x)).all()
+
+
+@pytest.mark.needs("spu")
+def test_the_line_is_the_users_where_spu_has_its_own_function():
+    """SPU has a search of its own in place of JAX's, in the process in which it was imported."""
+    importlib.import_module("mplang_spu.engine")
+    ((file, _), *_) = told(lambda x: jnp.searchsorted(jnp.array([0.1, 0.2]), x))
+    assert file == __file__

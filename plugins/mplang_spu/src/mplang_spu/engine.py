@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import source_info_util
 from mplang_stablehlo import read
 
 from mplang_spu import linear_algebra
@@ -66,6 +67,7 @@ def _patch_searchsorted() -> None:
 
 _patch_sort()
 _patch_searchsorted()
+source_info_util.register_exclusion(os.path.dirname(__file__))  # the user's line is told
 linear_algebra.register(lambda: _for_spu.value)
 
 
