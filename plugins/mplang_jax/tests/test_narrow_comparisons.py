@@ -13,6 +13,8 @@ import pytest
 import mplang_core as mp
 from mplang_core.errors import PrecisionWarning
 
+pytestmark = pytest.mark.once  # what was traced before is not told again
+
 X = np.float32([1.1, 2.0, 4.32])
 WIDE = [1.1, 2.0, 4.32]
 
