@@ -300,6 +300,7 @@ def test_a_table_on_an_spu(simulate):
 
 
 @pytest.mark.needs("spu")
+@pytest.mark.once  # told once per device
 def test_four_parties_are_told_while_compiling():
     from mplang_core.errors import InsecureWarning
 
