@@ -7,7 +7,7 @@ and what follows from it is for :func:`mplang_analysis.ranges`, which somebody a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from mplang_analysis.interval_analysis import Numbers
 from mplang_analysis.op_ranges import HasRanges, OpRanges
 from mplang_analysis.range_inputs import Given, of_type
 from mplang_core import Program
-from mplang_core.ext import DeclaredRange, Graph, Location, Operation, PublicLiteral, interface_of
+from mplang_core.ext import DeclaredRange, Location, Operation, PublicLiteral, interface_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +69,10 @@ def precision_losses(program: Program) -> list[PrecisionLoss]:
     Returns:
         The losses in the order of the program, each once.
     """
-    ops = list(_ops(program.graph))
+    ops = list(program.graph.walk())
     if not any(interface_of(op, HasPrecision) for op in ops):
         return []
     return list(_Losses(program, any(map(_declares, ops))).found)
-
-
-def _ops(graph: Graph) -> Iterator[Operation]:
-    for op in graph.ops:
-        yield op
-        for region in op.regions.values():
-            yield from _ops(region)
 
 
 def _declares(op: Operation) -> bool:

@@ -22,7 +22,6 @@ from mplang_core.ext import (
     Graph,
     HostVar,
     MPLangError,
-    Operation,
     PartyCall,
     PrecisionWarning,
     SimpHost,
@@ -98,19 +97,12 @@ def _data_sets(host: SimpHost, program: Program, seed: int, draw: Draw) -> Any:
             f"check='simulator' cannot make up what was stored as {loads[0]!r}: no range of it is "
             "declared. Check the program that stores it, and leave check= out here"
         )
-    if not any(op.dialect == "data" for op in _ops(program.graph)):
+    if not any(op.dialect == "data" for op in program.graph.walk()):
         return None
     from mplang_data.synthetic import synthetic_data
 
     known: Mapping[str, Any] = given_catalogue.get() or getattr(host, "catalogue", None) or {}
     return synthetic_data(program, host.names, known, seed, draw)
-
-
-def _ops(graph: Graph) -> Iterator[Operation]:
-    for op in graph.ops:
-        yield op
-        for region in op.regions.values():
-            yield from _ops(region)
 
 
 def _inputs(
