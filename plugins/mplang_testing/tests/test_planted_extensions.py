@@ -5,12 +5,8 @@ All of them are in one package, which a process of its own finds by entry points
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from planted_package import told_of
 
 ENTRIES = """
 [mplang.frontends]
@@ -396,24 +392,8 @@ CAUGHT = {
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """Return what pytest prints of a test file on the faults."""
-    folder = tmp_path_factory.mktemp("faults")
-    info = folder / "faults-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRIES)
-    (folder / "faults.py").write_text(textwrap.dedent(FAULTS))
-    (folder / "test_faults.py").write_text(textwrap.dedent(TESTS))
-    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_faults.py"]
-    done = subprocess.run(
-        [*command, "-k", " or ".join(test.replace("::", " and ") for test in [*CAUGHT, PASSES])],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return done.stdout
+    only = " or ".join(test.replace("::", " and ") for test in [*CAUGHT, PASSES])
+    return told_of(tmp_path_factory.mktemp("faults"), ENTRIES, FAULTS, TESTS, only=only)
 
 
 PASSES = "TestManyPrograms::test_it_finds_the_same"

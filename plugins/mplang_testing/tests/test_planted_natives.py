@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+from planted_package import told_of
 
 SERVICES = """
 import numpy as np
@@ -150,23 +147,15 @@ CAUGHT = {
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """Return what pytest prints of tests of the kit that run on the services."""
-    folder = tmp_path_factory.mktemp("faults")
-    info = folder / "faults-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1.0\n")
     names = ["Plain", *CAUGHT]
     points = [f"native_{name.lower()} = faults:{name}" for name in names]
-    (info / "entry_points.txt").write_text("\n".join(["[mplang.native]", *points]))
-    (folder / "faults.py").write_text(SERVICES)
     classes = [CLASS.format(name.lower(), name) for name in names]
-    (folder / "test_faults.py").write_text(TESTS + "".join(classes))
-    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_faults.py"]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    return done.stdout
+    return told_of(
+        tmp_path_factory.mktemp("faults"),
+        "\n".join(["[mplang.native]", *points]),
+        SERVICES,
+        TESTS + "".join(classes),
+    )
 
 
 @pytest.mark.parametrize("name", CAUGHT)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from planted_package import told_of
 
 pytestmark = pytest.mark.needs("data")
 
@@ -71,21 +67,10 @@ NAMES = ("Beside", "Program", "Network", "Plain")
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """Return what pytest prints of tests of the kit that run on the sources."""
-    folder = tmp_path_factory.mktemp("faults")
-    info = folder / "faults-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1.0\n")
     points = [f"fault_{name.lower()} = faults:{name}" for name in NAMES]
-    (info / "entry_points.txt").write_text("\n".join(["[mplang.sources]", *points]))
-    (folder / "faults.py").write_text(SOURCES)
-    (folder / "test_faults.py").write_text(textwrap.dedent(TESTS))
-    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_faults.py"]
-    done = subprocess.run(
-        [*command, "-k", "what_is_stored"], cwd=folder, env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    return done.stdout
+    entries = "\n".join(["[mplang.sources]", *points])
+    folder = tmp_path_factory.mktemp("faults")
+    return told_of(folder, entries, SOURCES, TESTS, only="what_is_stored")
 
 
 @pytest.mark.parametrize("name", ["Beside", "Program", "Network"])
