@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 from mplang_policy import Entity, Request, Rules
 from mplang_policy.guarded import told_of_guards
 from mplang_policy.live_rules import LiveRules
@@ -104,20 +105,49 @@ def test_a_forbid_counts_more_than_a_permit():
     assert [rule.id for rule in verdict.rules] == ["no"]
 
 
+def fetch_of(**given):
+    """Return a request for a fetch, with some fields of its context."""
+    flow = {
+        "what": "result", "form": "plain", "type": "f64[]", "protocol": "", "discloses": True,
+        "data_sets": (), "columns": (), "others": (), **told_of_guards((), 0, (), {}),
+        "times": ("once",), "program": Entity("Program", "0"), "mode": "production",
+        "parties": (), "approved": False,
+    }  # fmt: skip
+    return Request("analyst", "fetch", Entity("Host", "analyst"), {**flow, **given})
+
+
 def test_a_forbid_that_cannot_be_evaluated_is_a_refusal():
     overflow = 'forbid (principal, action == Action::"fetch", resource) when '
     overflow += "{ context.k + 9223372036854775807 < 0 };"
     rules = rules_of_bank(PERMIT_ALL + overflow)
-    flow = {
-        "what": "result", "form": "plain", "type": "f64[]", "protocol": "", "discloses": True,
-        "data_sets": (), "columns": (), "others": (), **told_of_guards((), 0, (), {}), "k": 7,
-        "times": ("once",), "program": Entity("Program", "0"), "mode": "production",
-        "parties": (), "approved": False,
-    }  # fmt: skip
-    (verdict,) = rules.decide([Request("analyst", "fetch", Entity("Host", "analyst"), flow)])
+    (verdict,) = rules.decide([fetch_of(k=7)])
     assert not verdict.allowed
     assert "overflow" in verdict.errors[0]
     assert "bank.cedar:1" in verdict.errors[0]
+
+
+TEXTS = st.text() | st.sampled_from(["__entity", "__extn", '"', "\\u{0}", "*", "\0", "\u202e", ""])
+LONGS = st.integers(0, (1 << 63) - 1)
+
+
+@given(TEXTS, TEXTS, LONGS, LONGS, st.lists(TEXTS, max_size=5))
+def test_names_and_numbers_of_a_program_get_a_clean_answer(name, text, k, share, columns):
+    """They are the coordinator's: an answer that is none would be a fault of ours, or a refusal."""
+    rules = rules_of_bank(
+        'permit (principal, action == Action::"fetch", resource) when '
+        '{ context.k >= 5 && context.type like "f*" };'
+    )
+    flow = fetch_of(
+        k=k,
+        max_share=share,
+        type=text,
+        columns=tuple(Entity("Column", each) for each in columns),
+        functions=tuple(columns),
+    )
+    asked = Request(name, "fetch", Entity("Host", name), flow.context)
+    (verdict,) = rules.decide([asked])
+    assert not verdict.errors
+    assert verdict.allowed == (k >= 5 and text.startswith("f"))
 
 
 def test_a_request_that_does_not_fit_the_schema_is_a_refusal():
