@@ -27,6 +27,8 @@ def bools(*numbers):
 
 
 CASES = {
+    "bound_shifts": (FM128, lambda x, y: x >> y, np.int32([40, 2]), np.int32([40, -1])),
+    "shift_signs": (FM128, jax.lax.shift_right_arithmetic, *np.uint8([[200, 9], [1, 2]])),
     "wrap_integers": (FM128, lambda x: x * x > 3, np.uint8([16, 9])),
     "compare_floats": (FM128, lambda x: x >= jnp.median(x), f32(3.3, 1.1, 2.7)),
     "find_logistic": (FM128, jax.nn.sigmoid, f32(-3, 0.5)),
@@ -78,6 +80,7 @@ ORACLES = {
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise
     "take_by_comparison": None,  # likewise
+    "shift_signs": None,  # libspu has no sign of such a number, see test_casts_and_shifts.py
     "shift_all_bits": None,  # libspu fails without it, see test_few_bits.py
     "settle_states": None,  # libspu's compiler would not end, see test_libspu_ops.py
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 9), np.arange(99, dtype=np.int32) % 3),

@@ -50,6 +50,8 @@ Pass: TypeAlias = Callable[[Rewriter], None]
 """Rewrites a module in place."""
 
 PASSES: Sequence[Pass] = (
+    shifts.bound_shifts,
+    shifts.shift_signs,
     wraps.wrap_integers,
     ties.compare_floats,
     functions.find_logistic,

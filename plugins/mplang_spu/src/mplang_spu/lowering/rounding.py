@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mplang_spu.lowering.arithmetic import times
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
-from mplang_spu.lowering.term import Term, is_float, replace, where
+from mplang_spu.lowering.term import Term, is_float, numpy_type, replace, where
 
 STEPS = 4
 """Distance below an integer, in steps, within which a number counts as the integer."""
@@ -103,18 +104,38 @@ def _floor_term(x: Term) -> Term:
 
 
 def _convert(rewriter: Rewriter, op: ir.Operation) -> Term:
-    """Round towards zero: the floor of the size, with the sign."""
+    """Round towards zero: the floor of the size, with the sign; beyond the type, its limit.
+
+    libspu would cut the bits off, and of an unsigned type -1 is the largest number.
+    """
     element = ir.RankedTensorType(op.results[0].type).element_type
     x = Term(op.operands[0])
     quotient = _divided(op.operands[0])
     if quotient is not None:
         dividend, divisor = quotient
         negative = (dividend < 0.0) ^ (divisor < 0.0)
-        size = _floor_of(rewriter, dividend.magnitude(), divisor.magnitude())[0].to(element)
+        size = _floor_of(rewriter, dividend.magnitude(), divisor.magnitude())[0]
     else:
         negative = x < 0.0
-        size = (where(negative, -x, x) + _band(rewriter, x)).to(element)
-    return where(negative, -size, size)
+        size = where(negative, -x, x) + _band(rewriter, x)
+    size = _at_most(rewriter, size, element, negative)
+    if element.is_unsigned:
+        return where(negative, 0, size.to(element))
+    found = size.to(element)
+    return where(negative, -found, found)
+
+
+def _at_most(rewriter: Rewriter, size: Term, element: ir.Type, negative: Term) -> Term:
+    """Return a size, or the largest one of a type; a negative number may be one larger."""
+    bits = element.width - (not element.is_unsigned)
+    single = size.kind.element_type
+    if 2.0**bits >= min(rewriter.target.limit, float(np.finfo(numpy_type(single)).max)):
+        return size
+    beyond, one = (rewriter.public(number, single) for number in (2.0**bits, 1))
+    largest = size.like(beyond) - one  # whatever bits the type has for 2^63 - 1
+    if not element.is_unsigned:
+        largest = largest + negative.to(single)
+    return where(size > largest, largest, size)
 
 
 _WRITERS: dict[str, Callable[[Rewriter, ir.Operation], Term]] = {
