@@ -1,9 +1,11 @@
 """Sweep of JAX's functions on SPU: which run, which are refused and why, and which are wrong.
 
 ``make sweep`` runs all in child processes, of which one may die: its cell is then recorded as
-such, and another goes on after it. What was measured before in ``--results`` is not run again.
+such, and another goes on after it. What was measured before of the same sources, in a folder of
+``--results`` that is named by their digest, is not run again. So all can be run in slices:
 
     python benchmarks/sweep.py --minutes 50 --processes 2
+    python benchmarks/sweep.py --shapes empty --dtypes bool --every 20 --part 3
     python benchmarks/sweep.py --only jnp.sort --protocols CHEETAH --hosts workers
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
+import importlib.metadata
 import json
 import pathlib
 import subprocess
@@ -22,7 +26,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-TESTS = pathlib.Path(__file__).parents[1] / "plugins/mplang_spu/tests"
+ROOT = pathlib.Path(__file__).parents[1]
+TESTS = ROOT / "plugins/mplang_spu/tests"
 sys.path[:0] = [str(TESTS)]
 
 import sweep_inputs  # noqa: E402
@@ -32,7 +37,7 @@ MEMBERS = {"ABY3": 3, "CHEETAH": 2}
 HOSTS = ("simulator", "workers")
 PER_PROCESS = 300
 """Units that a process runs before another takes over: libspu keeps memory of each."""
-PATIENCE = 90
+PATIENCE = 240
 """Seconds without a result after which a process is ended, and its unit is ``t``."""
 
 Key = tuple[str, str, str, str, str]  # host, protocol, shape, dtype, name
@@ -79,6 +84,17 @@ def write(path: pathlib.Path, **line: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+def content() -> str:
+    """Return the digest of the sources on which results depend."""
+    names = ("mplang_core/**/*.py", "plugins/*/src/**/*.py", "plugins/mplang_spu/tests/sweep_*.py")
+    found = sorted(path for name in names for path in ROOT.glob(name))
+    versions = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "spu")]
+    digest = hashlib.sha256("\n".join(versions).encode())
+    for path in found:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 # -- a process that measures
 
 
@@ -86,7 +102,7 @@ def is_mine(name: str, options: argparse.Namespace) -> bool:
     if options.only and not any(name.startswith(each) for each in options.only):
         return False
     share = zlib.crc32(name.rpartition(".")[2].encode()) % options.processes
-    return bool(share == options.share and part_of(name, options.every) == 0)
+    return bool(share == options.share and part_of(name, options.every) == options.part)
 
 
 def is_on(host: str, name: str) -> bool:
@@ -177,7 +193,7 @@ def parent(options: argparse.Namespace) -> None:
     """Keep processes at work until all is measured or the time is over."""
     options.results.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + options.minutes * 60
-    children: dict[int, Any] = {i: _start(i, until) for i in range(options.processes)}
+    children: dict[int, Any] = {i: _start(i, until, options) for i in range(options.processes)}
     while children:
         time.sleep(1)
         for share, process in list(children.items()):
@@ -196,7 +212,7 @@ def parent(options: argparse.Namespace) -> None:
             if status != MORE and begun:
                 letter = "t" if status is None else "k"
                 write(path, unit=begun, letters=letter, details={letter: f"status {status}"})
-            children[share] = _start(share, until)
+            children[share] = _start(share, until, options)
 
 
 MORE = 75
@@ -212,16 +228,15 @@ def report(options: argparse.Namespace) -> int:
     worse = sweep_report.lost(sweep_report.read_record(), found)
     print(*worse, f"{len(worse)} are worse than in the record", sep="\n")
     if options.write:
-        ways = [json.loads(p.read_text(encoding="utf-8")) for p in options.results.glob("*.ways")]
-        never = [name for each in ways for name, way in each.items() if way is None]
         whole = {**sweep_report.read_record(), **found}
         sweep_report.write_record(whole)
-        sweep_report.write_page(whole, never)
+        sweep_report.write_page(whole)
     return int(bool(worse) and not options.write)
 
 
-def _start(share: int, until: float) -> Any:
-    arguments = [*sys.argv[1:], "--share", str(share), "--until", str(until)]
+def _start(share: int, until: float, options: argparse.Namespace) -> Any:
+    results = ["--results", str(options.results)]
+    arguments = [*sys.argv[1:], *results, "--share", str(share), "--until", str(until)]
     return subprocess.Popen([sys.executable, __file__, *arguments])
 
 
@@ -232,6 +247,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--units", type=int, default=PER_PROCESS)
     parser.add_argument("--every", type=int, default=1, help="run one in so many functions")
+    parser.add_argument("--part", type=int, default=0, help="which of them")
     parser.add_argument("--only", nargs="*", default=[], help="how names of functions begin")
     shapes = [*sweep_inputs.SHAPES, *sweep_inputs.SQUARE]
     parser.add_argument("--shapes", nargs="*", default=shapes)
@@ -243,6 +259,7 @@ def main() -> None:
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.share is None:
+        options.results /= content()
         parent(options)
         sys.exit(report(options))
     if child(options):

@@ -1,8 +1,8 @@
 """Functions of the sweep, all that ``dir()`` of JAX's modules gives, and how each is called.
 
 How is found by trying: with one, two, three arrays, a list of two, and arrays before a small static
-argument; the first call that JAX traces is taken. :data:`WRITTEN` has those that need functions as
-arguments or the like; :data:`EXCLUDED` those that are not of arrays.
+argument; the first call that JAX traces is taken. :mod:`sweep_written` has the calls of those that
+need functions as arguments or the like.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,82 +21,7 @@ import jax.numpy as jnp
 import jax.scipy
 import numpy as np
 from jax import lax
-
-Call = Callable[..., Any]
-
-EXCLUDED = frozenset([
-    "save", "savez", "load", "fromfile", "frombuffer", "fromiter", "fromstring", "from_dlpack",
-    "fromfunction", "frompyfunc", "set_printoptions", "get_printoptions", "printoptions",
-    "array_repr", "array_str", "einsum_path", "create_token", "after_all", "minimize",
-    "with_sharding_constraint",
-])  # fmt: skip
-"""Functions of files, of printing, and of others' functions."""
-
-TAILS: list[tuple[Any, ...]] = [
-    (0,), (1,), (2,), (-1,), (3,), (8,), (0, 1), (1, 2), ((0,),), ((-1,),), ((8,),), (1, 0, 0),
-    (0.5,), (0.0, 1.0), ("int32",), (0, 1, 1), ((4, 2),), ((0,), (1,)), ((0,), (2,), (1,)),
-]  # fmt: skip
-"""Static arguments after the arrays, tried in this order."""
-
-CASTS = ("bool", "int8", "uint8", "int32", "uint32", "int64", "float32")
-
-WRITTEN: dict[str, Call] = {
-    "jnp.clip": lambda f, x: f(x, 0, 2),
-    "jnp.einsum": lambda f, x, y: f("...,...->...", x, y),
-    "jnp.apply_along_axis": lambda f, x: f(lambda v: v.sum(), 0, x),
-    "jnp.apply_over_axes": lambda f, x: f(jnp.sum, x, [0]),
-    "jnp.piecewise": lambda f, x: f(x, [x < 1, x >= 1], [lambda v: v + 1, lambda v: v * 2]),
-    "jnp.select": lambda f, x, y: f([x > 1, y > 1], [x, y], 0),
-    "jnp.bincount": lambda f, x: f(x.astype("int32"), length=8),
-    "jnp.choose": lambda f, x, y: f((x > y).astype("int32"), [x, y], mode="clip"),
-    "jnp.fill_diagonal": lambda f, x: f(x, 1, inplace=False),
-    "jnp.place": lambda f, x, y: f(x, x > y, y, inplace=False),
-    "jnp.put": lambda f, x: f(x, 0, 1, inplace=False),
-    "jnp.vectorize": lambda f, x: f(lambda v: v + 1)(x),
-    "jnp.histogram": lambda f, x: f(x, bins=3, range=(0, 3)),
-    "jnp.interp": lambda f, x, y: f(x, jnp.arange(8.0), y),
-    "jnp.pad": lambda f, x: f(x, 1),
-    "jnp.percentile": lambda f, x: f(x, 50),
-    "jnp.nanpercentile": lambda f, x: f(x, 50),
-    "jnp.quantile": lambda f, x: f(x, 0.5),
-    "jnp.nanquantile": lambda f, x: f(x, 0.5),
-    "jnp.insert": lambda f, x: f(x, 1, 2),
-    "jnp.searchsorted": lambda f, x, y: f(jnp.sort(x), y),
-    "jnp.digitize": lambda f, x: f(x, jnp.arange(3)),
-    "lax.argmax": lambda f, x: f(x, 0, "int32"),
-    "lax.argmin": lambda f, x: f(x, 0, "int32"),
-    "lax.associative_scan": lambda f, x: f(jnp.add, x),
-    "lax.cond": lambda f, x: f(x.sum() > 3, lambda v: v + 1, lambda v: v * 2, x),
-    "lax.switch": lambda f, x: f((x.sum() > 3).astype("int32"), [lambda v: v + 1, jnp.negative], x),
-    "lax.fori_loop": lambda f, x: f(0, 3, lambda i, v: v + x, x),
-    "lax.while_loop": lambda f, x: f(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x), (0, x)),
-    "lax.scan": lambda f, x: f(lambda s, v: (s + v, s), jnp.zeros_like(x[0]), x),
-    "lax.map": lambda f, x: f(lambda v: v + v, x),
-    "lax.reduce": lambda f, x: f(x, jnp.zeros((), x.dtype), lax.add, (0,)),
-    "lax.reduce_window": lambda f, x: f(x, jnp.zeros((), x.dtype), lax.add, (2,), (1,), "SAME"),
-    "lax.squeeze": lambda f, x: f(x[None], (0,)),
-    "lax.conv": lambda f, x, y: f(x[None, None], y[None, None], (1,), "SAME"),
-    "lax.pad": lambda f, x: f(x, jnp.zeros((), x.dtype), [(1, 1, 0)] * x.ndim),
-    "lax.select": lambda f, x, y: f(x > y, x, y),
-    "lax.select_n": lambda f, x, y: f(x > y, x, y),
-    "lax.clamp": lambda f, x, y: f(jnp.zeros_like(x), x, y),
-    "lax.sort": lambda f, x, y: f((x, y), num_keys=1),
-    "lax.reduce_precision": lambda f, x: f(x, 5, 10),
-    "lax.dot_general": lambda f, x, y: f(x, y, (((0,), (0,)), ((), ()))),
-    "lax.broadcasted_iota": lambda f, x: f(x.dtype, x.shape, 0) + x,
-    "lax.dynamic_slice": lambda f, x: f(x, (1,) * x.ndim, (2,) * x.ndim),
-    "lax.dynamic_update_slice": lambda f, x: f(x, x[:1], (1,) * x.ndim),
-    "lax.composite": lambda f, x: f(lambda v: v + 1, "own.name")(x),
-    "lax.platform_dependent": lambda f, x: f(x, cpu=jnp.sin, default=jnp.sin),
-    "nn.dot_product_attention": lambda f, x, y: f(
-        *(jnp.broadcast_to(v.reshape(-1)[:8].reshape(1, 4, 1, 2), (1, 4, 1, 2)) for v in (x, y, x))
-    ),
-    "random.randint": lambda f, x: (f(_key(), (8,), 0, 100), x),
-    "random.multivariate_normal": lambda f, x: f(_key(), x, jnp.eye(x.size)),
-    **{
-        f"jnp.astype({to})": lambda f, x, to=to: f(x, to) for to in CASTS
-    },
-}  # fmt: skip
+from sweep_written import CASTS, EXCLUDED, TAILS, WRITTEN, Call, key
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +82,6 @@ def excluded() -> list[str]:
     )
 
 
-def _key() -> Any:
-    return jax.random.PRNGKey(7)
-
-
 def candidates(function: Function) -> Iterator[tuple[int, Call]]:
     """Generate ways to call a function: the number of arrays, and a function of these."""
     fn = function.fn
@@ -199,11 +120,11 @@ def _of_key(fn: Call) -> Iterator[tuple[int, Call]]:
                 if not count and xs[0].dtype != np.float32:
                     raise TypeError("it takes no operand, so one type is enough")
                 given = xs[:count]
-                made = fn(_key(), *given, shape=xs[0].shape) if shaped else fn(_key(), *given)
+                made = fn(key(), *given, shape=xs[0].shape) if shaped else fn(key(), *given)
                 return made if count else (made, xs[0])
 
             yield max(count, 1), call
-    yield 1, lambda x: fn(_key(), x, (8,))
+    yield 1, lambda x: fn(key(), x, (8,))
 
 
 def _parameters(fn: Call) -> tuple[int, frozenset[str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import sweep_calls
 import sweep_inputs
+import sweep_written
 
 ROOT = pathlib.Path(__file__).parents[3]
 RECORD = pathlib.Path(__file__).parent / "golden/sweep.tsv"
@@ -188,12 +189,14 @@ def _list(title: str, names: Iterable[str]) -> str:
     return f"### {title}\n\n{', '.join(f'`{name}`' for name in sorted(names))}.\n\n"
 
 
-def write_page(found: Mapping[Key, Mapping[str, Any]], never: Iterable[str]) -> None:
+def write_page(found: Mapping[Key, Mapping[str, Any]]) -> None:
     """Write the table into the page."""
     text = PAGE.read_text(encoding="utf-8")
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    known = {*never, *(name for *_, name in found)}
+    not_called = {why: names.split() for why, names in sweep_written.NOT_CALLED.items()}
+    known = {name for *_, name in found}.union(*not_called.values())
     missing = {each.name for each in sweep_calls.functions()} - known
-    not_called = _list("Not called", never) + _list("Not measured", missing)
-    made = f"\n{summary(found)}\n{table(found)}\n{not_called}\n"
+    lists = [_list(f"Not called: it {why}", names) for why, names in not_called.items()]
+    lists.append(_list("Not measured", missing))
+    made = f"\n{summary(found)}\n{table(found)}\n{''.join(lists)}\n"
     PAGE.write_text(text[:start] + made + text[end:], encoding="utf-8")

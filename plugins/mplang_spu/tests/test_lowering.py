@@ -29,6 +29,22 @@ def test_barriers_are_erased():
     assert "stablehlo.add" in text
 
 
+@pytest.mark.parametrize(
+    ("fn", "text"),
+    [
+        (jax.lax.erf_inv, "the constant infinity reaches multiply if it is selected: "),
+        (jax.scipy.linalg.expm, "the constant NaN reaches the result if it is selected: "),
+        (lambda x: x * jnp.nan, "the constant NaN reaches multiply: "),
+        (lambda x: x + jnp.inf, "the constant infinity reaches add: "),
+    ],
+)
+def test_a_constant_that_a_select_may_discard_is_told_as_such(fn, text):
+    """JAX discards it for all but a few operands; to say that it is there was a false alarm."""
+    code = canonical(jax.jit(fn).lower(np.ones((2, 2), np.float32)).as_text())
+    (diagnostic,) = lower_for(code, Target("ABY3", "FM128", 40)).diagnostics
+    assert diagnostic.text.startswith(text)
+
+
 CASE = """module @main {
   func.func public @main(%arg0: tensor<i32>, %arg1: tensor<f32>) -> tensor<f32> {
     %0 = "stablehlo.case"(%arg0) ({

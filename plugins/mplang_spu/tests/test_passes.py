@@ -36,6 +36,7 @@ CASES = {
     "clamp_starts": (FM64, jnp.argmax, np.array([310, 925, 870])),
     "sum_by_products": (FM128, lambda x: x.sum(axis=1), np.ones((2, 3), np.float32)),
     "add_by_comparison": (FM128, lambda x, i: x.at[i].add(2.0), f32(1, 2), np.int32([1, 1])),
+    "scatter_to_integers": (FM128, lambda x, i: x.at[i].set(True), bools(0, 0), np.int32([1, 0])),
     "take_by_comparison": (FM128, lambda x, i: x[i], f32(1, 2), np.int32([1, 0, 1])),
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 2), f32(1, 3, 2)),
     "sort_bools": (FM128, jnp.sort, bools(1, 0)),
@@ -81,6 +82,7 @@ ORACLES = {
     "add_by_comparison": None,  # likewise
     "take_by_comparison": None,  # likewise
     "shift_signs": None,  # libspu has no sign of such a number, see test_casts_and_shifts.py
+    "scatter_to_integers": None,  # libspu fails without it, see below
     "shift_all_bits": None,  # libspu fails without it, see test_few_bits.py
     "settle_states": None,  # libspu's compiler would not end, see test_libspu_ops.py
     "sort_largest": (FM128, lambda x: jax.lax.top_k(x, 9), np.arange(99, dtype=np.int32) % 3),
@@ -212,6 +214,30 @@ def test_what_is_taken_from_secret_places_is_as_it_was(name, dtype):
         return
     found, exact = (run(TAKES[name], x, places) for run in (spu_runner.run, spu_runner.numpy_of))
     assert spu_runner.off(found, exact) < 1e-9
+
+
+def _two_sets(x, i):
+    return jnp.stack([x.at[i[0]].set(True), x.at[i].set(jnp.array([True, False, True, False]))])
+
+
+SCATTERS = {
+    "set": _two_sets,
+    "max": lambda x, i: x.at[i].max(jnp.roll(x, 1)),
+    "min": lambda x, i: x.at[i].min(jnp.roll(x, 1)),
+    "few bits": lambda x, i: (i & 3).at[i].set(i & 1),
+    "few bits, max": lambda x, i: (i & 3).at[i].max(i ^ 2),
+    "few bits, of a matrix": lambda x, i: (jnp.stack([i, i]) & 3).at[i[:2] & 1, i[2:]].set(i[:2]),
+    "narrow": lambda x, i: i.astype("uint8").at[i].multiply(jnp.uint8(200)),
+    "setxor": lambda x, i: jnp.setxor1d(i, 3 - i[:2], size=6),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_bools_and_few_bits_are_scattered_to_secret_places(name):
+    """ABY3 failed at the parties."""
+    x, places = bools(0, 1, 1, 0), np.int32([2, 0, 3, 2])
+    found, exact = (run(SCATTERS[name], x, places) for run in (spu_runner.run, spu_runner.numpy_of))
+    np.testing.assert_array_equal(found, exact)
 
 
 def test_secrets_of_a_long_chain_of_loop_values_are_found_in_time():

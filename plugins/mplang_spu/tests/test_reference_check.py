@@ -101,8 +101,9 @@ def test_the_same_code_of_two_lines_names_both():
     [
         (lambda x: x * 1e-7, "the constant 1e-07 reaches multiply: the smallest step"),
         (lambda x: jnp.maximum(x, 1e-9), "the constant 1e-09 reaches maximum"),
-        (lambda x: jnp.where(x > 2, x, jnp.nan), "the constant NaN reaches the result"),
-        (lambda x: jnp.where(x > 2, x, jnp.inf) * 2, "the constant infinity reaches multiply"),
+        (lambda x: x * jnp.nan, "the constant NaN reaches multiply: there is none"),
+        (lambda x: jnp.where(x > 2, x, jnp.nan), "NaN reaches the result if it is selected: "),
+        (lambda x: jnp.where(x > 2, x, jnp.inf) * 2, "infinity reaches multiply if it is selected"),
         (lambda x: jnp.where(x > 2, x, 1e15), "the constant 1e\\+15 reaches the result"),
     ],
 )

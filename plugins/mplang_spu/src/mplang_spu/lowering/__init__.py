@@ -59,6 +59,7 @@ PASSES: Sequence[Pass] = (
     sums.clamp_starts,
     sums.sum_by_products,
     lookups.add_by_comparison,
+    lookups.scatter_to_integers,
     lookups.take_by_comparison,
     sorts.sort_largest,
     sorts.sort_bools,

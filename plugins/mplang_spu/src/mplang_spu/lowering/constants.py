@@ -150,8 +150,19 @@ def _diagnose(
     for op, i, chosen in uses:
         ends = _name(op) in ("func.return", "return")
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
-        return Diagnostic(_op_index(place), f"{what} reaches {name}: {why}", fatal and not chosen)
+        chosen = chosen or _is_selected(op)
+        text = f"{what} reaches {name}{' if it is selected' if chosen else ''}: {why}"
+        return Diagnostic(_op_index(place), text, fatal and not chosen)
     return None
+
+
+def _is_selected(op: ir.Operation) -> bool:
+    """Return whether what an op gives may be discarded, as in JAX's ``erf_inv`` and ``expm``."""
+    if op.name == "stablehlo.return" and op.parent.name in ("stablehlo.case", "stablehlo.if"):
+        return True
+    uses = [use for result in op.results for use in result.uses]
+    owners = [use.owner.operation for use in uses if use.operand_number > 0]
+    return 0 < len(uses) == len(owners) and all(_name(each) == "select" for each in owners)
 
 
 def _of_nan(value: ir.Value) -> Iterator[_Use]:

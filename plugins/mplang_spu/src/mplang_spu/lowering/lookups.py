@@ -42,6 +42,50 @@ def add_by_comparison(rewriter: Rewriter) -> None:
                 replace(op, table + sum_first_axis(rewriter, added))
 
 
+def scatter_to_integers(rewriter: Rewriter) -> None:
+    """Scatter to integers what is scattered to bools at secret indices.
+
+    libspu's compiler makes a loop of it, which reads the table at each index. ABY3 fails where
+    that has bools, or integers that are shared as bits, as ``x & 3``; a public zero that is added
+    makes libspu share them as integers.
+    """
+    scatters = rewriter.ops("scatter")
+    secrets = secret_values(rewriter.main) if scatters else set()
+    for op in scatters:
+        element = Term(op.operands[0]).kind.element_type
+        if op.operands[1] in secrets and isinstance(element, ir.IntegerType):
+            with rewriter.before(op):
+                _scatter_as_integers(rewriter, op)
+
+
+_OF_BOOLS = {"or": "maximum", "add": "maximum", "and": "minimum", "multiply": "minimum",
+             "xor": "add"}  # fmt: skip
+"""What is done with integers instead of bools; the last bit is what counts."""
+
+
+def _scatter_as_integers(rewriter: Rewriter, op: ir.Operation) -> None:
+    table, indices, numbers = op.operands
+    element = Term(table).kind.element_type
+    integer = rewriter.integer if element.width == 1 else element
+    zero, scalar = rewriter.public(0, integer), ir.RankedTensorType.get([], integer)
+    table, numbers = (Term(x).to(integer) + zero for x in (table, numbers))
+    how = op.attributes["scatter_dimension_numbers"]
+    made = hlo.ScatterOp([table.kind], [table.value], indices, [numbers.value], how)
+    block, body = made.regions[0].blocks.append(scalar, scalar), op.regions[0].blocks[0]
+    new = dict(zip(body.arguments, block.arguments, strict=True))
+    *inner, end = body.operations
+    with ir.InsertionPoint(block):
+        for each in inner:
+            name = each.operation.name.removeprefix("stablehlo.")
+            name = _OF_BOOLS.get(name, name) if element.width == 1 else name
+            operands = [new[x] for x in each.operands]
+            new[each.result] = ir.Operation.create(f"stablehlo.{name}", [scalar], operands).result
+        hlo.return_([new[x] for x in end.operands])
+    result = Term(made.results[0])
+    odd = element.width == 1 and any(x.operation.name == "stablehlo.xor" for x in inner)
+    replace(op, (result & result.like(1) if odd else result).to(element))
+
+
 def take_by_comparison(rewriter: Rewriter) -> None:
     """Rewrite a gather at secret indices of a small table to comparisons of all indices.
 
