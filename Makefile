@@ -114,7 +114,7 @@ test-everywhere: setup ## run each program of the tests in both modes, from its 
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
 		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not wheels" $(ARGS)
 
-test-same: setup ## run 200 random functions on each protocol, simulated and on workers, three times each (half an hour)
+test-same: setup ## run 200 random functions on each protocol, simulated and on workers, three times each, or the 40th to 79th: MPLANG_SAME_ANSWER=40:80 (15 minutes)
 	@$(BIN)/python -m pytest -v -rP plugins/mplang_spu/tests/test_same_answer.py $(ARGS)
 
 sweep: setup ## run all functions of JAX on SPU, and compare with the record; goes on with what is in .sweep (an hour)

@@ -93,7 +93,7 @@ class Rewriter:
         return found if abs(rest) < self.target.step else found + self._operand(rest, element)
 
     def _operand(self, number: float, element: ir.Type) -> Term:
-        key = float(number), str(element)
+        key = np.array(number, numpy_type(element)).item(), str(element)
         if key not in self._lifted:
             kind = ir.RankedTensorType.get([], element)
             with self.main.location:

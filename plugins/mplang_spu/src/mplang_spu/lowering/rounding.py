@@ -216,6 +216,9 @@ def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
     if negative:
         quotient = where(negative[0] ^ negative[1], -quotient, quotient)
         rest = where(negative[0], -rest, rest)
+    if not number:  # by zero, XLA gives a number of ones in binary, and the dividend as the rest
+        ones = rewriter.public(2**element.width - 1 if element.is_unsigned else -1, element)
+        return where(y.equals(0), ones, quotient.to(element)), rest.to(element)
     return quotient.to(element), rest.to(element)
 
 

@@ -80,6 +80,24 @@ class Interpreter:
         """Return the interval of a computed value."""
         return self._values[value]
 
+    def __setitem__(self, value: ir.Value, interval: Interval) -> None:
+        self._values[value] = interval
+
+    def of_rule(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:
+        """Return what the rule of an op tells of its results; unknown if it has none.
+
+        Args:
+            op: the op.
+            operands: the intervals of its operands.
+
+        Returns:
+            An interval per result, before its type is looked at.
+        """
+        kinds = [element_type_of(value) for value in op.results]
+        rule = self._rules.get(target_of(op) or op.name.removeprefix("stablehlo."))
+        real = all(kind.is_float or kind.is_integer for kind in kinds)
+        return rule(self, op, operands) if rule is not None and real else [UNKNOWN] * len(kinds)
+
     def merge(
         self, op: ir.Operation, name: str, operand: Interval, parts: Sequence[ir.Operation]
     ) -> None:
@@ -108,13 +126,10 @@ class Interpreter:
         self.steps[op] = self.steps[op] | step if op in self.steps else step
 
     def _results(self, op: ir.Operation, operands: Sequence[Interval]) -> Sequence[Interval]:
-        kinds = [element_type_of(value) for value in op.results]
-        rule = self._rules.get(target_of(op) or op.name.removeprefix("stablehlo."))
-        real = all(kind.is_float or kind.is_integer for kind in kinds)
-        found = rule(self, op, operands) if rule is not None and real else [UNKNOWN] * len(kinds)
+        kinds = map(element_type_of, op.results)
         return [
             kind.limits if interval.open and kind.is_small else interval
-            for kind, interval in zip(kinds, found, strict=True)
+            for kind, interval in zip(kinds, self.of_rule(op, operands), strict=True)
         ]
 
 
