@@ -26,13 +26,13 @@ from mplang_http.address import split_address
 from mplang_http.comm import HttpCommunicator
 from mplang_http.connection import Connection
 from mplang_http.links import Links
-from mplang_simulator import ObservedWorker
 from rich.console import Console
 from rich.table import Table
 from slow_link import slow_links
 from spu_work import WORK, free_addresses
 
 import mplang_core as mp
+from mplang_core.ext import ObservedWorker
 
 NETWORKS = ((0.0, 1e9), (0.02, 100e6), (0.05, 20e6))  # seconds each way, bits per second
 PROTOCOLS = (("SEMI2K", 2), ("ABY3", 3))

@@ -109,6 +109,33 @@ from mplang_core.runtime import (
     worker_kernels as worker_kernels,
 )
 from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, value_of as value_of
+from mplang_core.runtime.communicator import MAX_DIRECT as MAX_DIRECT
+from mplang_core.runtime.failure import (
+    MAX_PLACE as MAX_PLACE,
+    WITHHELD as WITHHELD,
+    DamagedProcessError as DamagedProcessError,
+    Failure as Failure,
+    told_of as told_of,
+)
+from mplang_core.runtime.mailbox import (
+    CommunicatorBase as CommunicatorBase,
+    late as late,
+    overdue as overdue,
+)
+from mplang_core.runtime.native import (
+    Answer as Answer,
+    Buffer as Buffer,
+    NativeCalls as NativeCalls,
+    NativeParty as NativeParty,
+    NativeService as NativeService,
+)
+from mplang_core.runtime.progress import PartyState as PartyState, Traffic as Traffic
+from mplang_core.runtime.recorder import Recorder as Recorder
+from mplang_core.runtime.results import (
+    outcome_of as outcome_of,
+    wait_for_outcome as wait_for_outcome,
+)
+from mplang_core.runtime.waiter import Waiter as Waiter
 from mplang_core.simp import (
     BackendSpec as BackendSpec,
     Communicator as Communicator,
@@ -119,8 +146,8 @@ from mplang_core.simp import (
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host
-from mplang_core.simp.comm import MAX_DIRECT as MAX_DIRECT
-from mplang_core.simp.host import MAX_PLACE as MAX_PLACE, Mode as Mode, told_of as told_of
+from mplang_core.simp.diagnostics import Diagnostic as Diagnostic
+from mplang_core.simp.host import Mode as Mode
 from mplang_core.simp.interfaces import (
     Branch as Branch,
     Call as Call,
@@ -138,6 +165,11 @@ from mplang_core.simp.interfaces import (
     messages_of as messages_of,
     participants_of as participants_of,
 )
+from mplang_core.simp.observed import (
+    ObservedHost as ObservedHost,
+    ObservedWorker as ObservedWorker,
+    op_of as op_of,
+)
 from mplang_core.simp.ops.common import (
     check_parties as check_parties,
     check_sendable as check_sendable,
@@ -147,6 +179,11 @@ from mplang_core.simp.ops.common import (
 )
 from mplang_core.simp.ops.keep import kept_outputs as kept_outputs
 from mplang_core.simp.passes import Pass as Pass, passes as passes, prepared as prepared
+from mplang_core.simp.public_inputs import (
+    ProgramOfRun as ProgramOfRun,
+    compares as compares,
+    with_public_inputs as with_public_inputs,
+)
 from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
 from mplang_core.types import (
     array_from as array_from,

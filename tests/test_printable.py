@@ -12,11 +12,11 @@ from hypothesis import given, strategies as st
 from mplang_analysis.party_names import quoted
 from mplang_analysis.report import TextTable
 from mplang_cli.artifact.requirements import known_requirement
-from mplang_simulator import Failure
 from rich.console import Console
 
 import mplang_core as mp
 from mplang_core.errors import KernelError
+from mplang_core.ext import Failure
 from mplang_core.printable import printable
 from mplang_core.suggest import KNOWN
 

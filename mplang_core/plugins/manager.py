@@ -22,6 +22,7 @@ from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
 from mplang_core.runtime import codecs, host_kernels, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
+from mplang_core.simp.diagnostics import diagnostics
 from mplang_core.simp.passes import passes
 from mplang_core.suggest import CORE, FAILED
 from mplang_core.types import type_classes
@@ -30,8 +31,9 @@ DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
+DIAGNOSTICS = "mplang.diagnostics"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, NATIVE)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES)
 """All groups of entry points that mplang looks for."""
@@ -156,7 +158,8 @@ class PluginManager:
         Args:
             group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api``,
                 ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
-                ``mplang.admission`` (checks of programs at a worker), or ``mplang.native``.
+                ``mplang.admission`` (checks of programs at a worker), ``mplang.diagnostics`` (what
+                goes wrong in a program), or ``mplang.native``.
             name: the name of the entry point.
 
         Returns:
@@ -269,6 +272,14 @@ class PluginManager:
         backends.set_resolver(lambda name: self.load(name, BACKENDS), lambda: self.names(BACKENDS))
         passes.set_resolver(lambda name: self.load(name, PASSES), lambda: self.names(PASSES))
 
+        def diagnostic(name: str) -> None:
+            records = [record for _, record in self._named(DIAGNOSTICS, name)]
+            for record in records:
+                found = self.entry(DIAGNOSTICS, name)
+                diagnostics.add(name, found, provider=record.distribution)
+
+        diagnostics.set_resolver(diagnostic, lambda: self.names(DIAGNOSTICS))
+
 
 ASKED = ("settings", "configure", "preload", "doctor")
 """Hooks that are called by who needs them, not when a plugin is loaded."""
@@ -276,7 +287,7 @@ ASKED = ("settings", "configure", "preload", "doctor")
 _BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
 """Registries whose names begin with that of a plugin's entry point."""
 
-NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, passes)
+NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, passes, diagnostics)
 """All registries that plugins extend."""
 
 

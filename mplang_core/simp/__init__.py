@@ -5,12 +5,12 @@ The user's functions: :func:`pcall_static`, :func:`pcall_dynamic`, the shuffles 
 """
 
 from mplang_core.edsl import constant as constant
+from mplang_core.runtime.communicator import Communicator as Communicator
 from mplang_core.simp.backend import (
     BackendSpec as BackendSpec,
     backends as backends,
     connect as connect,
 )
-from mplang_core.simp.comm import Communicator as Communicator
 from mplang_core.simp.host import HostVar as HostVar, SimpHost as SimpHost
 from mplang_core.simp.ops import (
     keep as keep,

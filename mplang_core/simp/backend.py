@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mplang_core.edsl.context import Cluster
 from mplang_core.errors import ConfigError, PluginLoadError
+from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
-from mplang_core.simp.host import SimpHost
+from mplang_core.simp.host import HostVar, SimpHost
 from mplang_core.suggest import install_hint
+
+Rehearse: TypeAlias = Callable[[SimpHost, Program, Sequence[HostVar]], None]
+"""``rehearse(host, program, inputs)`` runs a program of a host on made-up data; it tells, or raises
+what goes wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +27,14 @@ class BackendSpec:
         name: the name for ``mp.connect(name, cluster)``.
         host: ``host(cluster, **options)`` returns a host, usually a class.
         doc: one line for tools.
+        rehearse: runs programs of other hosts on made-up data, for ``check=NAME``; ``None`` if it
+            cannot.
     """
 
     name: str
     host: Callable[..., SimpHost]
     doc: str = ""
+    rehearse: Rehearse | None = None
 
 
 backends: Namespace[BackendSpec] = Namespace("backend")
@@ -42,6 +50,19 @@ def get_backend(name: str) -> BackendSpec:
     if (spec := backends.get(name)) is None:
         raise PluginLoadError(f"no backend {name!r}; {install_hint(name, backends.known())}")
     return spec
+
+
+def rehearsal_of(name: Any) -> Rehearse:
+    """Return how a backend rehearses programs.
+
+    Raises:
+        ConfigError: it does not.
+        PluginLoadError: no installed plugin provides it.
+    """
+    found = get_backend(name).rehearse if isinstance(name, str) else None
+    if found is None:
+        raise ConfigError(f"check= names a backend that rehearses, 'simulator', got {name!r}")
+    return found
 
 
 def connect(backend: str, cluster: Cluster, **options: Any) -> SimpHost:

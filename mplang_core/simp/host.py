@@ -20,7 +20,6 @@ from mplang_core.errors import (
     CommError,
     ConfigError,
     KernelError,
-    MPLangError,
     PartyError,
     TraceError,
     WireError,
@@ -31,6 +30,7 @@ from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.runtime.codec import type_of, value_of
+from mplang_core.runtime.failure import told_of
 from mplang_core.runtime.interpreter import Interpreter, KernelContext
 from mplang_core.runtime.kernels import Kernel, host_kernels
 from mplang_core.runtime.listener import Listener
@@ -41,9 +41,6 @@ from mplang_core.simp.ops.keep import kept_outputs
 from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
-
-MAX_TEXT = 4000  # characters of an error's text
-MAX_PLACE = 300  # characters of a source line's text, "file:line"
 
 _options: ContextVar[tuple[Mode | None, Listener | None]] = ContextVar(
     "mplang_run_options", default=(None, None)
@@ -332,16 +329,6 @@ def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
         raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
     return mode
-
-
-def told_of(error: BaseException) -> tuple[str, str | None, str | None]:
-    """Return the text of an error, the op that failed and its line, within the same process.
-
-    The text is the message of an error of mplang; of other errors it is the class only.
-    """
-    text = str(error) if isinstance(error, MPLangError) else type(error).__name__
-    where = (getattr(error, "location", None) or "")[:MAX_PLACE] or None
-    return text[:MAX_TEXT], getattr(error, "op", None), where
 
 
 def _blame(error: BaseException) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from mplang_core.ir import Program
 from mplang_core.runtime import Interpreter, Listener, worker_kernels
+from mplang_core.runtime.communicator import Communicator
 from mplang_core.runtime.plan import Plan, make_plan
-from mplang_core.simp.comm import Communicator
 from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.regions import DISAGREE
 from mplang_core.simp.passes import prepared

@@ -8,7 +8,7 @@ import sys
 import tokenize
 from pathlib import Path
 
-LIMIT = 6175
+LIMIT = 7500
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.DEDENT,

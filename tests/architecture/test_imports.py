@@ -12,7 +12,7 @@ import pytest
 import mplang_core
 from mplang_core.ir import Level, op_defs
 
-HEAVY = ("jax", "ibis", "spu", "duckdb", "pyarrow", "sqlglot", "pandas", "httpx", "fastapi")
+HEAVY = ("jax", "ibis", "spu", "duckdb", "pyarrow", "sqlglot", "pandas", "httpx", "starlette")
 
 
 def loaded_after(source: str) -> set[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import toy
-from mplang_simulator import op_of
 
 import mplang_core as mp
+from mplang_core.ext import op_of
 from mplang_core.runtime import interpreter
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mplang_simulator import DamagedProcessError
-
 import mplang_core as mp
+from mplang_core.ext import DamagedProcessError
 
 
 @mp.simple_op("damaging.fail")

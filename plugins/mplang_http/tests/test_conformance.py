@@ -29,4 +29,4 @@ class TestBackend(BackendSuite):
 
 class TestPlugin(PluginSuite):
     distribution = "mplang-http"
-    heavy = ("fastapi", "uvicorn", "uvloop", "cryptography", "jax", "spu", "pytest", "hypothesis")
+    heavy = ("starlette", "uvicorn", "uvloop", "cryptography", "jax", "spu", "pytest", "hypothesis")

@@ -15,14 +15,13 @@ from mplang_http import failure_report
 from mplang_http.client import WorkerClient
 from mplang_http.failure_report import party_locations
 from mplang_http.remote_worker import RemoteWorker
-from mplang_simulator import PartyState
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, stays, wait_until
 from processes import engine_of, fork_server_of
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, RunError
-from mplang_core.ext import AbortedError
+from mplang_core.ext import AbortedError, PartyState
 
 
 def double(x):

@@ -9,9 +9,9 @@ import pytest
 from mplang_http import mpc_channel
 from mplang_http.mpc_calls import MpcCalls
 from mplang_http.mpc_failures import MpcFailures
-from mplang_simulator import Failure
 
 from mplang_core.errors import AbortedError, CommError, MPLangError, RecvTimeoutError, RunError
+from mplang_core.ext import Failure
 
 SECRET = "31415926"
 WITHHELD = "the reason is in that party's log, at log_level: debug"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from mplang_http import LocalCluster, WorkerConfig
 from mplang_http.failure_report import party_locations
-from mplang_simulator import PartyState
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, wait_until
 from mplang_trace.live_table import _table
 
 import mplang_core as mp
 from mplang_core.errors import AbortedError, PartyError
+from mplang_core.ext import PartyState
 
 KIT = ("mplang_testing.dialect", "gated_ops")
 X = np.arange(10.0)

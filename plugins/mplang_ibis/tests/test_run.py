@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from ibis_programs import SALES, SHOPS, at, rows, sales
-from mplang_simulator import Failure
 from mplang_tables import arrow, table, to_tensor
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
+from mplang_core.ext import Failure
 
 # -- results
 

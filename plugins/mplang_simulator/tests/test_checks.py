@@ -6,13 +6,13 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_simulator import Finding, Meetings
+from mplang_simulator import Meetings
 from mplang_testing.waiting import DEADLINE, wait_until
 
 from mplang_core.errors import AbortedError, PrecisionError, PrecisionWarning
-from mplang_core.ir import Location
+from mplang_core.ext import Diagnostic, Location
 
-FOUND = Finding("3 where float64 gives 4", "add", Location("/some/where/demo.py", 12))
+FOUND = Diagnostic("3 where float64 gives 4", Location("/some/where/demo.py", 12), "add")
 
 
 def meet(checks, check, members=3, key="run/1"):
@@ -85,6 +85,6 @@ def test_who_waits_is_released_where_the_run_ends():
 
 def test_a_finding_without_a_line():
     checks = Meetings("warn")
-    checks.tell(Finding("text", "op"))
+    checks.tell(Diagnostic("text", op="op"))
     (warning,) = shown(checks)
     assert warning.filename == "<unknown>"

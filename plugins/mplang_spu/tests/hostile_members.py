@@ -12,14 +12,14 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 
-from mplang_simulator import NativeParty, host as simulator_host
-from mplang_simulator.mailbox import CommunicatorBase
+from mplang_simulator import host as simulator_host
 from mplang_spu.plugin import serve
 from mplang_testing.waiting import DEADLINE
 from native_adapter import DirectCalls, with_end
 from wrong_messages import AtRandom, WrongMessages
 
 from mplang_core.errors import CommError, MPLangError, RunError
+from mplang_core.ext import CommunicatorBase, NativeParty
 
 WAIT = 2.0  # seconds that a member waits for a message, as some are dropped
 _PROCESSES = multiprocessing.get_context("forkserver")

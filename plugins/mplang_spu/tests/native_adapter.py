@@ -6,10 +6,11 @@ import functools
 from contextlib import contextmanager
 
 import msgspec.msgpack
-from mplang_simulator import NativeParty, ThreadCommunicator, host as simulator_host
+from mplang_simulator import ThreadCommunicator, host as simulator_host
 from mplang_spu.plugin import serve
 
 import mplang_core as mp
+from mplang_core.ext import NativeParty
 
 
 class DirectCalls:

@@ -18,7 +18,7 @@ TEXT = """module @main {
 """
 HEAD = f"""
 import os, sys
-from mplang_simulator import DamagedProcessError
+from mplang_core.ext import DamagedProcessError
 from mplang_spu import compiler, engine
 TEXT = {TEXT!r}
 SECRET = [engine.visibility(True)]

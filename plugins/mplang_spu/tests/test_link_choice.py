@@ -8,7 +8,7 @@ import warnings
 import pytest
 import spu.libspu as libspu
 from brpc_processes import in_a_process, needs_an_insecure_worker
-from mplang_simulator import CommunicatorBase, ThreadCommunicator
+from mplang_simulator import ThreadCommunicator
 from mplang_spu import SpuConfig, engine_pool, link
 from mplang_spu.config import ENV
 from mplang_spu.link import choose
@@ -17,6 +17,7 @@ from spu_links import check, cluster
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
+from mplang_core.ext import CommunicatorBase
 
 pytestmark = [
     pytest.mark.once,  # it is about links, some at ports of their own

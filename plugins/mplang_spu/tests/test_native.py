@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mplang_simulator import NativeParty, ThreadCommunicator
+from mplang_simulator import ThreadCommunicator
 from mplang_spu import ShareType, channel, conversion, engine
 from mplang_spu.held_shares import NativeSpu
 from mplang_spu.libspu import Io, libspu
@@ -23,6 +23,7 @@ from spu_links import PROTOCOLS, check, cluster, device
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, PartyError, RunError
+from mplang_core.ext import NativeParty
 
 X, Y = np.float32([3, -1, 4, 1]), np.float32([2, 7, -1, 8])
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from mplang_cli.cli import app
-from mplang_simulator import ObservedWorker, ThreadCommunicator
+from mplang_simulator import ThreadCommunicator
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from mplang_trace import SpanRecorder, live_table
@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
+from mplang_core.ext import ObservedWorker
 
 X = np.arange(1000.0)
 

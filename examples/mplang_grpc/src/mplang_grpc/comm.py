@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.ext import CommError, size_of
-from mplang_simulator import CommunicatorBase
+from mplang_core.ext import CommError, CommunicatorBase, size_of
 
 from mplang_grpc import wire
 from mplang_grpc.rpc import Client, Methods, Server

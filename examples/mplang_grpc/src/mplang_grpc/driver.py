@@ -10,8 +10,16 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from mplang_core import ClusterSpec, Mask, Program
-from mplang_core.ext import ConfigError, HostVar, Mode, RunError, to_bytes
-from mplang_simulator import ObservedHost, PartyState, outcome_of
+from mplang_core.ext import (
+    ConfigError,
+    HostVar,
+    Mode,
+    ObservedHost,
+    PartyState,
+    RunError,
+    outcome_of,
+    to_bytes,
+)
 from mplang_trace import now
 
 from mplang_grpc import wire

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import msgspec
-from mplang_core.ext import CommError, ConfigError
-from mplang_simulator import Failure
+from mplang_core.ext import CommError, ConfigError, Failure
 
 from mplang_grpc import wire
 

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 from mplang_core import MPLangError
-from mplang_core.ext import WireError, codec, parse_base_type, type_of
-from mplang_simulator import Failure, PartyState
+from mplang_core.ext import Failure, PartyState, WireError, codec, parse_base_type, type_of
 from mplang_trace import Span
 
 

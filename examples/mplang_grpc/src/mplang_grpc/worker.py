@@ -8,8 +8,7 @@ import importlib
 from typing import Any
 
 from mplang_core import Form, Program, verify
-from mplang_core.ext import RunError, from_bytes, type_of
-from mplang_simulator import ObservedWorker, PartyState
+from mplang_core.ext import ObservedWorker, PartyState, RunError, from_bytes, type_of
 from mplang_trace import SpanRecorder, now
 
 from mplang_grpc import wire

@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 from mplang_core import ClusterSpec, Mask, Program, TensorType
 from mplang_core.ext import (
+    CommunicatorBase,
     HostVar,
     Mode,
-    RunError,
-    size_of,
-)
-from mplang_simulator import (
-    CommunicatorBase,
     ObservedHost,
     ObservedWorker,
     PartyState,
+    RunError,
     outcome_of,
+    size_of,
 )
 
 GRACE = 2.0  # seconds that the others get to end once one has failed

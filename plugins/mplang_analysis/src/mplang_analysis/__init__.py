@@ -58,12 +58,7 @@ from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
-from mplang_analysis.precision_losses import (
-    HasPrecision,
-    PrecisionLoss,
-    PrecisionRule,
-    precision_losses,
-)
+from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
@@ -129,7 +124,6 @@ __all__ = [
     "Paragraphs",
     "Picture",
     "Piece",
-    "PrecisionLoss",
     "PrecisionRule",
     "RangeRow",
     "RangeRule",

@@ -16,27 +16,21 @@ from mplang_analysis.interval_analysis import Numbers
 from mplang_analysis.op_ranges import HasRanges, OpRanges
 from mplang_analysis.range_inputs import Given, of_type
 from mplang_core import Program
-from mplang_core.ext import DeclaredRange, Location, Operation, PublicLiteral, interface_of
-
-
-@dataclass(frozen=True, slots=True)
-class PrecisionLoss:
-    """A number that an engine does not hold.
-
-    Attributes:
-        text: the problem and the remedy.
-        line: the user's line; ``None`` if only that of the op is known.
-    """
-
-    text: str
-    line: Location | None = None
+from mplang_core.ext import (
+    DeclaredRange,
+    Diagnostic,
+    Location,
+    Operation,
+    PublicLiteral,
+    interface_of,
+)
 
 
 @runtime_checkable
 class HasPrecision(Protocol):
     """An interface of ops: what their engine does not hold of literals and declared ranges."""
 
-    def losses(self, op: Operation, operands: Sequence[Interval]) -> Sequence[PrecisionLoss]:
+    def losses(self, op: Operation, operands: Sequence[Interval]) -> Sequence[Diagnostic]:
         """Return the losses of an op.
 
         Args:
@@ -53,14 +47,14 @@ class PrecisionRule:
         rule: ``rule(op, operands)``.
     """
 
-    rule: Callable[[Operation, Sequence[Interval]], Sequence[PrecisionLoss]]
+    rule: Callable[[Operation, Sequence[Interval]], Sequence[Diagnostic]]
 
-    def losses(self, op: Operation, operands: Sequence[Interval]) -> Sequence[PrecisionLoss]:
+    def losses(self, op: Operation, operands: Sequence[Interval]) -> Sequence[Diagnostic]:
         """Return what the function does."""
         return self.rule(op, operands)
 
 
-def precision_losses(program: Program) -> list[PrecisionLoss]:
+def precision_losses(program: Program) -> list[Diagnostic]:
     """Return what the engines of a program do not hold, by literals and declared ranges alone.
 
     Args:
@@ -90,7 +84,7 @@ class _Losses(Numbers):
     """
 
     def __init__(self, program: Program, declared: bool) -> None:
-        self.found: dict[PrecisionLoss, None] = {}
+        self.found: dict[Diagnostic, None] = {}
         self._declared = declared
         self._direct: set[Interval] = set()
         super().__init__(program, [Given(of_type(value.type)) for value in program.graph.inputs])
@@ -114,5 +108,5 @@ class _Losses(Numbers):
         if rule is not None:
             given = [x.interval if x.interval in self._direct else UNKNOWN for x in ins]
             for loss in rule.losses(op, given):
-                self.found[PrecisionLoss(loss.text, loss.line or line)] = None
+                self.found[Diagnostic(loss.text, loss.line or line)] = None
         return super()._apply(op, ins, line)

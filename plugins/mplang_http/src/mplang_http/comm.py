@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from mplang_simulator import CommunicatorBase, Failure
-
 from mplang_core import MPLangError
-from mplang_core.ext import AdmissionError, CommError, RunError
+from mplang_core.ext import AdmissionError, CommError, CommunicatorBase, Failure, RunError
 from mplang_http.linked_communicator import LinkedCommunicator
 from mplang_http.links import Links
 from mplang_http.lost_link import LostLink

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from mplang_analysis import StorageUse, storage_of
-from mplang_simulator import ObservedHost, PartyState, outcome_of, wait_for_outcome
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (
@@ -26,10 +25,14 @@ from mplang_core.ext import (
     ConfigError,
     HostVar,
     Mode,
+    ObservedHost,
     PartyError,
+    PartyState,
     RunError,
     frozen,
+    outcome_of,
     to_bytes,
+    wait_for_outcome,
 )
 from mplang_http.client import LostWorkerError, WorkerClient
 from mplang_http.compatibility import (

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_simulator import PartyState
-
-from mplang_core.ext import AbortedError
+from mplang_core.ext import AbortedError, PartyState
 from mplang_http.client import LostWorkerError
 
 CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to

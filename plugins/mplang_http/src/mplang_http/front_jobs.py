@@ -7,8 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_simulator import Failure
-
+from mplang_core.ext import Failure
 from mplang_http.errors import RequestError
 from mplang_http.step_clock import StepClock
 

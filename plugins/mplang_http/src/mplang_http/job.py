@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_simulator import Failure, ObservedWorker, Traffic
 from mplang_trace import SpanRecorder, now
 
-from mplang_core.ext import MAX_PLACE
+from mplang_core.ext import MAX_PLACE, Failure, ObservedWorker, Traffic
 from mplang_http.step_clock import StepClock
 
 log = logging.getLogger("mplang.http.session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mplang_simulator import PartyState, Traffic
+from mplang_core.ext import PartyState, Traffic
 
 
 class JobMonitor:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 import numpy as np
-from mplang_simulator import Waiter
 
 from mplang_core import MPLangError
-from mplang_core.ext import WireError
+from mplang_core.ext import Waiter, WireError
 from mplang_http.connection import Connection
 from mplang_http.frames import CHUNK, MAX_KEY, PREFIX, Input, Kind, frame
 from mplang_http.lost_link import LostLink

@@ -7,9 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Self
 
-from mplang_simulator import CommunicatorBase, Waiter
-
-from mplang_core.ext import CommError, RunError, WireError
+from mplang_core.ext import CommError, CommunicatorBase, RunError, Waiter, WireError
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.inquiries import Inquiries, run_of

@@ -10,9 +10,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from mplang_simulator import Waiter
-
-from mplang_core.ext import CommError
+from mplang_core.ext import CommError, Waiter
 from mplang_http.connection import Connection
 from mplang_http.frames import Kind
 from mplang_http.inquiries import run_of

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from mplang_simulator import Failure, NativeCalls, Traffic
-from mplang_simulator.native import Answer, Buffer
 from mplang_trace import SpanRecorder
 
 from mplang_core import MPLangError
-from mplang_core.ext import CommError
+from mplang_core.ext import Answer, Buffer, CommError, Failure, NativeCalls, Traffic
 from mplang_http import mpc_channel
 from mplang_http.mpc_failures import MpcFailures
 from mplang_http.spans import read_spans
@@ -193,7 +191,7 @@ class MpcCalls:
         args: Mapping[str, Any],
         buffers: Sequence[Buffer],
     ) -> Answer:
-        """Call a native service, and wait; see :class:`mplang_simulator.NativeCalls`."""
+        """Call a native service, and wait; see :class:`mplang_core.ext.NativeCalls`."""
         if run != self._run:
             raise CommError(f"the run {run!r} is not open in the MPC process")
         message = {"call": "call", "service": service, "method": method, "args": args}
@@ -243,7 +241,7 @@ class MpcCalls:
 
 @dataclass(frozen=True, slots=True)
 class MpcService:
-    """Native service of a session; see :class:`mplang_simulator.NativeCalls`.
+    """Native service of a session; see :class:`mplang_core.ext.NativeCalls`.
 
     Attributes:
         calls: calls to the MPC process.

@@ -10,8 +10,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_simulator.native import Buffer
-
+from mplang_core.ext import Buffer
 from mplang_http import ipc
 
 Message = dict[str, Any]

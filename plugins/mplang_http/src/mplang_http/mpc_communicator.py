@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 
-from mplang_simulator import Failure
-
-from mplang_core.ext import RunError
+from mplang_core.ext import Failure, RunError
 from mplang_http.linked_communicator import LinkedCommunicator
 from mplang_http.links import Links
 from mplang_http.values import Packed

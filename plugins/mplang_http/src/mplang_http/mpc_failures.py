@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_simulator import Failure
-from mplang_simulator.failure import WITHHELD
-from mplang_simulator.mailbox import late, overdue
-
-from mplang_core.ext import AbortedError, CommError, RecvTimeoutError, RunError
+from mplang_core.ext import (
+    WITHHELD,
+    AbortedError,
+    CommError,
+    Failure,
+    RecvTimeoutError,
+    RunError,
+    late,
+    overdue,
+)
 from mplang_http.linked_communicator import SETTING
 from mplang_http.lost_link import LostLink
 

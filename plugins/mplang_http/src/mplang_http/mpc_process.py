@@ -18,12 +18,10 @@ from dataclasses import astuple
 from typing import Any, TypeAlias
 
 from mplang_confinement import NETWORK
-from mplang_simulator import Failure, NativeParty, NativeService
-from mplang_simulator.native import Answer
 from mplang_trace import SpanRecorder
 
 from mplang_core import MPLangError
-from mplang_core.ext import RunError, plugin_manager
+from mplang_core.ext import Answer, Failure, NativeParty, NativeService, RunError, plugin_manager
 from mplang_http import ipc, mpc_channel
 from mplang_http.call_server import CallServer, log_to
 from mplang_http.config import EngineConfig

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mplang_simulator import Waiter
+from mplang_core.ext import Waiter
 
 GRACE = 0.002  # seconds in which nobody reads, after which the standing reader does
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from mplang_simulator import Failure, Recorder
 from mplang_trace import now
 
 from mplang_core import BaseType, Mask, MPType, Program, TensorType
-from mplang_core.ext import AbortedError, HostVar, RunError, WireError, type_of
+from mplang_core.ext import AbortedError, Failure, HostVar, Recorder, RunError, WireError, type_of
 from mplang_http.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.compatibility import WorkerFacts
 from mplang_http.job_monitor import JobMonitor, clock_offset

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
-from fastapi import Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from mplang_http import ipc
 from mplang_http.config import LOCAL, WorkerConfig
@@ -87,7 +86,7 @@ class RequestContext:
 
     async def call(
         self, request: Request, method: str, session: str, body: ipc.Body = None, /, **args: Any
-    ) -> Any:
+    ) -> Response:
         """Call the engine of a session on behalf of the coordinator.
 
         Args:
@@ -200,7 +199,7 @@ class RequestContext:
         wait: float,
         done: dict[str, Any],
         job: KnownJob | None,
-    ) -> Any:
+    ) -> Response:
         """Wait for the end of a job.
 
         Args:

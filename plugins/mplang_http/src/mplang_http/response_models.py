@@ -1,4 +1,4 @@
-"""Response models of a worker's HTTP API, for its OpenAPI description.
+"""Responses of a worker's HTTP API, for its OpenAPI description.
 
 The names of the classes are those of the components in ``/openapi.json``.
 """
@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-from pydantic import BaseModel
+from msgspec import Struct
 
 from mplang_http.config import WorkerMode
-from mplang_http.requests import JobRequest, LinkRequest, SessionRequest
 
 WorkerState: TypeAlias = Literal["starting", "ready", "draining", "ended"]
 
 
-class FailedRuns(BaseModel):
+class FailedRuns(Struct):
     """Failed runs of the coordinator that asks, and how many it may have."""
 
     used: int
     limit: int
 
 
-class Health(BaseModel):
+class Health(Struct):
     """State of a worker: ``ready`` if sessions can be opened, ``draining`` after SIGTERM.
 
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``native`` are the
@@ -43,13 +41,13 @@ class Health(BaseModel):
     gate: Literal["none", "open", "shut"]
 
 
-class Ready(BaseModel):
+class Ready(Struct):
     """State of a worker, for probes."""
 
     state: WorkerState
 
 
-class Plugin(BaseModel):
+class Plugin(Struct):
     """An installed plugin."""
 
     name: str
@@ -58,7 +56,7 @@ class Plugin(BaseModel):
     version: str | None
 
 
-class Facts(BaseModel):
+class Facts(Struct):
     """Description of a worker. ``alike`` has to be the same at all parties.
 
     ``compatible`` has the oldest versions that its packages declare to fit.
@@ -79,26 +77,26 @@ class Facts(BaseModel):
     stored: dict[str, Any]
 
 
-class Taken(BaseModel):
+class Taken(Struct):
     """Acknowledgement of a program."""
 
     digest: str
 
 
-class Counts(BaseModel):
+class Counts(Struct):
     """Whether an approval is one of this party, signed by enough."""
 
     counts: bool
 
 
-class OpenedCredential(BaseModel):
+class OpenedCredential(Struct):
     """Credential of a session's key: the name of its end of the links, and certificates in PEM."""
 
     link: str
     certificates: list[str]
 
 
-class Opened(BaseModel):
+class Opened(Struct):
     """An open session, which is to be linked to those of all parties.
 
     ``credential`` is that of its engine, ``native`` of its MPC process, if it has one.
@@ -108,33 +106,33 @@ class Opened(BaseModel):
     native: OpenedCredential | None
 
 
-class Alive(BaseModel):
+class Alive(Struct):
     """An open session; ``busy`` if its process has yet to answer a request."""
 
     busy: bool
 
 
-class Joined(BaseModel):
+class Joined(Struct):
     """A session that is linked. It ends after ``lease`` seconds without a request."""
 
     generation: int
     lease: float
 
 
-class Released(BaseModel):
+class Released(Struct):
     """Number of values that were released, and whether the processes of the session are linked."""
 
     released: int
     linked: bool
 
 
-class Put(BaseModel):
+class Put(Struct):
     """Type of a value that was stored."""
 
     type: str
 
 
-class Place(BaseModel):
+class Place(Struct):
     """Location of an op: its name, and its line in the coordinator's source."""
 
     op: str | None
@@ -148,7 +146,7 @@ class Failure(Place):
     text: str
 
 
-class Traffic(BaseModel):
+class Traffic(Struct):
     """Traffic between this party and a peer: bytes and messages."""
 
     sent: int
@@ -157,7 +155,7 @@ class Traffic(BaseModel):
     received_messages: int
 
 
-class JobStatus(BaseModel):
+class JobStatus(Struct):
     """Status of a job.
 
     ``held`` says per result whether this party has it. Only a worker that is ``observable`` tells
@@ -169,8 +167,8 @@ class JobStatus(BaseModel):
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     held: list[bool]
     error: Failure | None
-    program: str | None = None
     observable: bool
+    program: str | None = None
     at: Place | None = None
     begun: float | None = None
     ended: float | None = None
@@ -178,29 +176,21 @@ class JobStatus(BaseModel):
     links: dict[str, Traffic] = {}
 
 
-class Jobs(BaseModel):
+class Jobs(Struct):
     """The last jobs of a session, and the number of its values."""
 
     jobs: list[JobStatus]
     values: int
 
 
-class Why(BaseModel):
+class Why(Struct):
     """Error code for programs, and a text for people."""
 
     code: str
     text: str
 
 
-class Refused(BaseModel):
+class Refused(Struct):
     """Error response."""
 
     error: Why
-
-
-def request_schemas() -> dict[str, Any]:
-    """Return the JSON schemas of the requests that msgspec decodes."""
-    _, found = msgspec.json.schema_components(
-        [SessionRequest, LinkRequest, JobRequest], ref_template="#/components/schemas/{name}"
-    )
-    return found

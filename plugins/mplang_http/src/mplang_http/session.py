@@ -16,11 +16,19 @@ from urllib.parse import quote
 from mplang_analysis import Followed, Label, own
 from mplang_analysis.party_names import quoted
 from mplang_analysis.shortening import shortened
-from mplang_simulator import DamagedProcessError, Failure, ObservedWorker, Traffic
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program
-from mplang_core.ext import AbortedError, RunError, kept_outputs, participants_of
+from mplang_core.ext import (
+    AbortedError,
+    DamagedProcessError,
+    Failure,
+    ObservedWorker,
+    RunError,
+    Traffic,
+    kept_outputs,
+    participants_of,
+)
 from mplang_http.comm import HttpCommunicator
 from mplang_http.config import Limits
 from mplang_http.errors import RequestError

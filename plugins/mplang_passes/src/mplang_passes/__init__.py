@@ -11,7 +11,6 @@ from mplang_passes.agree import Exact, clear_agreements
 from mplang_passes.dce import eliminate_dead_code
 from mplang_passes.effects import effects_of
 from mplang_passes.fuse import fuse_pcalls
-from mplang_passes.public_inputs import ProgramOfRun, with_public_inputs
 
 PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
 """All passes of this package, in their order."""
@@ -19,10 +18,8 @@ PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
 __all__ = [
     "PASSES",
     "Exact",
-    "ProgramOfRun",
     "clear_agreements",
     "effects_of",
     "eliminate_dead_code",
     "fuse_pcalls",
-    "with_public_inputs",
 ]

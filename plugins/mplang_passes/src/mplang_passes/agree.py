@@ -16,13 +16,14 @@ from mplang_core.ext import (
     Loop,
     Operation,
     PartyCall,
+    ProgramOfRun,
     PublicLiteral,
     Value,
+    compares,
     control_of,
     interface_of,
     messages_of,
 )
-from mplang_passes.public_inputs import ProgramOfRun, compares
 from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
 
 

@@ -13,33 +13,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mplang_core.ext import AbortedError, Location, PrecisionError, PrecisionWarning
+from mplang_core.ext import AbortedError, Diagnostic, Location, PrecisionError, PrecisionWarning
 
 CheckMode: TypeAlias = Literal["warn", "raise"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Finding of a number check: a wrong number.
-
-    Args:
-        text: the problem and the remedy.
-        op: the operation that computed it, in the user's terms.
-        line: the user's source line; ``None`` if unknown.
-    """
-
-    text: str
-    op: str
-    line: Location | None = None
-
-    def __str__(self) -> str:
-        return f"{self.line}: {self.text}" if self.line else self.text
 
 
 @dataclass(slots=True)
 class _Meeting:
     brought: dict[int, Any] = field(default_factory=dict)
-    verdict: Future[Finding | None] = field(default_factory=Future)
+    verdict: Future[Diagnostic | None] = field(default_factory=Future)
 
 
 class Meetings:
@@ -58,7 +40,7 @@ class Meetings:
         self.told: set[Any] = set()
         self._lock = threading.Lock()
         self._meetings: dict[str, _Meeting] = {}
-        self._findings: list[Finding] = []
+        self._findings: list[Diagnostic] = []
         self._shown: set[tuple[Location | None, str]] = set()
         self._aborted: set[str] = set()
 
@@ -74,7 +56,7 @@ class Meetings:
         rank: int,
         members: int,
         mine: Any,
-        check: Callable[[Mapping[int, Any]], Finding | None],
+        check: Callable[[Mapping[int, Any]], Diagnostic | None],
     ) -> None:
         """Hand over what one party has. The last one to come checks, and the others wait.
 
@@ -104,7 +86,7 @@ class Meetings:
             self.tell(finding)
 
     def _decide(
-        self, meeting: _Meeting, check: Callable[[Mapping[int, Any]], Finding | None]
+        self, meeting: _Meeting, check: Callable[[Mapping[int, Any]], Diagnostic | None]
     ) -> None:
         try:
             finding = check(meeting.brought)
@@ -115,7 +97,7 @@ class Meetings:
             self.tell(finding)
         meeting.verdict.set_result(finding)
 
-    def tell(self, finding: Finding) -> None:
+    def tell(self, finding: Diagnostic) -> None:
         """Report what one party found by itself.
 
         Raises:
@@ -145,7 +127,7 @@ class Meetings:
                 _show(finding)
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: Diagnostic) -> None:
     file, line = (finding.line.file, finding.line.line) if finding.line else ("<unknown>", 0)
     warnings.warn_explicit(finding.text, PrecisionWarning, file, line)
 

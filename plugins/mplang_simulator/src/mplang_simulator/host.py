@@ -12,22 +12,25 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mplang_analysis import Memory, PrecisionLoss, remember, storage_of
+from mplang_analysis import Memory, remember, storage_of
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
     ConfigError,
+    Diagnostic,
     HostVar,
     MissingPackageError,
     Mode,
+    ObservedHost,
+    ObservedWorker,
+    PartyState,
     PrecisionError,
+    Recorder,
     RunError,
+    outcome_of,
+    wait_for_outcome,
 )
 from mplang_simulator.checks import Meetings
-from mplang_simulator.observed import ObservedHost, ObservedWorker
-from mplang_simulator.progress import PartyState
-from mplang_simulator.recorder import Recorder
-from mplang_simulator.results import outcome_of, wait_for_outcome
 from mplang_simulator.threads import PartyThread, ThreadCommunicator
 
 Check: TypeAlias = Literal["warn", "raise"] | bool
@@ -110,12 +113,12 @@ class Simulator(ObservedHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def _foretell(self, loss: PrecisionLoss) -> None:
+    def _tell(self, found: Diagnostic) -> None:
         if self._checks is None:
             return
         if self._checks.mode == "raise":
-            raise PrecisionError(f"{loss.line}: {loss.text}" if loss.line else loss.text)
-        super()._foretell(loss)
+            raise PrecisionError(str(found))
+        super()._tell(found)
 
     def submit(
         self, program: Program, args: Sequence[HostVar], step: Mask | None = None

@@ -62,7 +62,7 @@ def rehearse(host: SimpHost, program: Program, inputs: Sequence[HostVar], seed: 
     for draw in get_args(Draw):
         data = _data_sets(host, program, seed, draw)
         simulator: Any = connect("simulator", cluster, mode="launch", data=data)
-        simulator.foretold.add(program)  # the host tells it
+        simulator.diagnosed.add(program)  # the host tells it
         with simulator:
             given = list(_inputs(host, simulator, program, inputs, seed, draw))
             _run(simulator, program, given, told)

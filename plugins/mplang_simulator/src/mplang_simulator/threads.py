@@ -10,8 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from mplang_core import Mask
-from mplang_core.ext import size_of
-from mplang_simulator.mailbox import CommunicatorBase
+from mplang_core.ext import CommunicatorBase, size_of
 from mplang_simulator.process_exit import awaited_at_exit
 
 LEAD = 256  # comparisons that a party may be ahead of another one

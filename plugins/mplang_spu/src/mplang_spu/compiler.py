@@ -17,8 +17,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from mplang_simulator import DamagedProcessError
-
+from mplang_core.ext import DamagedProcessError
 from mplang_spu.libspu import libspu
 
 _ADVICE = (

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from mplang_simulator import NativeCalls
-from mplang_simulator.native import Answer, Buffer
 
 from mplang_core import Mask, TensorType
-from mplang_core.ext import AdmissionError, KernelContext, RunError
+from mplang_core.ext import AdmissionError, Answer, Buffer, KernelContext, NativeCalls, RunError
 from mplang_spu.requests import Made
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare, check_share

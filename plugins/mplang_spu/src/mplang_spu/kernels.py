@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from mplang_simulator import Finding
 
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, KernelContext, RunError
+from mplang_core.ext import AdmissionError, Diagnostic, KernelContext, RunError
 from mplang_spu import public_part, reconstruction
 from mplang_spu.config import admit_protocol
 from mplang_spu.held_shares import native_spu
@@ -83,7 +82,7 @@ def _check_size(ctx: KernelContext, x: Array, share: ShareType) -> None:
             f"below the smallest step, 2^-{share.fxp}. Take more fxp_fraction_bits, or scale the "
             "data up; check_numbers=False skips this check."
         )
-        ctx.interpreter.checks.tell(Finding(text, "shares", ctx.op.location))
+        ctx.interpreter.checks.tell(Diagnostic(text, ctx.op.location, "shares"))
 
 
 def reconstruct(ctx: KernelContext, *shares: SpuShare) -> Array:
@@ -193,7 +192,7 @@ def _check(
     public = {i: arg for i, arg in enumerate(args) if not isinstance(arg, SpuShare)}
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
 
-    def compare(brought: Mapping[int, Any]) -> Finding | None:
+    def compare(brought: Mapping[int, Any]) -> Diagnostic | None:
         of_members = [brought[rank] for rank in members]
         job = Job(
             code,

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mplang_simulator import NativeParty
-from mplang_simulator.native import Answer
 
 from mplang_core import TensorType
-from mplang_core.ext import MPLangError, RunError
+from mplang_core.ext import Answer, MPLangError, NativeParty, RunError
 from mplang_spu import conversion, engine
 from mplang_spu.engine_pool import Job, acquire_engine
 from mplang_spu.public import public_share

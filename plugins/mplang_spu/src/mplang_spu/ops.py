@@ -18,7 +18,6 @@ from mplang_analysis import (
     SideChannels,
 )
 from mplang_cache import compiled_once
-from mplang_simulator import DamagedProcessError
 from mplang_stablehlo import constants_of_code
 
 from mplang_core import (
@@ -38,6 +37,7 @@ from mplang_core.ext import (
     Attr,
     Caching,
     Capabilities,
+    DamagedProcessError,
     DeviceRequirement,
     Effects,
     FeCapabilityError,

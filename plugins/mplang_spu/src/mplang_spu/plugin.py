@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mplang_simulator import NativeParty, NativeService
-
-from mplang_core.ext import Check, DeviceKind, Dialect, Feop, KernelSpec, hookimpl
+from mplang_core.ext import (
+    Check,
+    DeviceKind,
+    Dialect,
+    Feop,
+    KernelSpec,
+    NativeParty,
+    NativeService,
+    hookimpl,
+)
 from mplang_spu import config, device, kernels, ops, shares
 from mplang_spu.share_type import ShareType
 

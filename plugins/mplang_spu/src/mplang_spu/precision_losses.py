@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from mplang_analysis import Interval, PrecisionLoss
+from mplang_analysis import Interval
 
 from mplang_core import TensorType
-from mplang_core.ext import Location, Operation
+from mplang_core.ext import Diagnostic, Location, Operation
 from mplang_spu.field import LARGEST_POWER
 from mplang_spu.ranges import is_admitted, ranges_of_run
 from mplang_spu.share_type import ShareType
@@ -38,7 +38,7 @@ class _Wrong(NamedTuple):
     lost: Array
 
 
-def losses_of_shares(op: Operation, ins: Sequence[Interval]) -> list[PrecisionLoss]:
+def losses_of_shares(op: Operation, ins: Sequence[Interval]) -> list[Diagnostic]:
     """Return whether the numbers that are shared fit.
 
     Args:
@@ -49,7 +49,7 @@ def losses_of_shares(op: Operation, ins: Sequence[Interval]) -> list[PrecisionLo
     return list(_of_given(share.plain, ins[0], Target(share.protocol, share.field, share.fxp)))
 
 
-def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[PrecisionLoss]:
+def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[Diagnostic]:
     """Return what a function does not hold.
 
     Args:
@@ -57,7 +57,7 @@ def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[PrecisionLoss]
         ins: the interval of each operand.
     """
     target = Target.of(op.attrs["config"])
-    found: list[PrecisionLoss] = []
+    found: list[Diagnostic] = []
     for value, interval in zip(op.inputs, ins, strict=True):
         if isinstance(value.type, TensorType):  # a share was told of where it was made
             found += _of_given(value.type, interval, target)
@@ -68,16 +68,16 @@ def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[PrecisionLoss]
     return found
 
 
-def _of_given(kind: TensorType, x: Interval, target: Target) -> Iterator[PrecisionLoss]:
+def _of_given(kind: TensorType, x: Interval, target: Target) -> Iterator[Diagnostic]:
     if not x.known or not kind.dtype.value.startswith("f"):
         return
     how = f"{target.field} with {target.fxp} fraction bits"
     if x.largest >= target.limit:
         why = f"{how} holds numbers below {target.limit:.1e}; scale the data down"
-        yield PrecisionLoss(f"numbers up to {x.largest:g} do not fit SPU: {why}")
+        yield Diagnostic(f"numbers up to {x.largest:g} do not fit SPU: {why}")
     elif 0 < x.largest < target.step:
         why = f"the smallest step of {how} is {target.step:.1e}; scale the data up"
-        yield PrecisionLoss(f"numbers up to {x.largest:g} vanish on SPU: {why}")
+        yield Diagnostic(f"numbers up to {x.largest:g} vanish on SPU: {why}")
 
 
 def _is_suspect(op: Operation, ins: Sequence[Interval]) -> bool:
@@ -85,7 +85,7 @@ def _is_suspect(op: Operation, ins: Sequence[Interval]) -> bool:
     return bool(found.steps) or any(status != "fits" for status in found.statuses)
 
 
-def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[PrecisionLoss]:
+def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Diagnostic]:
     """Run the function on numbers within the ranges; return the first thing that goes wrong."""
     from mplang_spu.reference_check import reference
     from mplang_spu.reference_check.flat_function import flat_function, source_lines
@@ -104,7 +104,7 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Pr
         for i, wrong in enumerate(_wrong(function, values, target)):
             if wrong and _reaches(function, values, wrong):
                 line: Location | None = source_lines(code, op.location)[i]
-                return [PrecisionLoss(wrong.text, line)]
+                return [Diagnostic(wrong.text, line)]
     return []
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-from mplang_simulator import ObservedHost
 from mplang_trace import Span, record
 
 from mplang_core import (
@@ -32,7 +31,7 @@ from mplang_core import (
     uniform_cond,
     while_loop,
 )
-from mplang_core.ext import Mode, PartyError, SimpHost, TraceError
+from mplang_core.ext import Mode, ObservedHost, PartyError, SimpHost, TraceError
 from mplang_testing import dialect, programs, strategies
 from mplang_testing.suite import Suite, complain, for_all
 from mplang_testing.waiting import DEADLINE, wait_until

@@ -10,9 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
-from mplang_simulator import CommunicatorBase
 
-from mplang_core.ext import AbortedError, CommError, Communicator, RecvTimeoutError
+from mplang_core.ext import (
+    AbortedError,
+    CommError,
+    Communicator,
+    CommunicatorBase,
+    RecvTimeoutError,
+)
 from mplang_testing.suite import Suite, complain
 from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 

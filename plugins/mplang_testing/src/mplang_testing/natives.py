@@ -8,9 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from mplang_simulator import NativeParty, NativeService, ThreadCommunicator
+from mplang_simulator import ThreadCommunicator
 
-from mplang_core.ext import AbortedError, Communicator, MPLangError, op_defs, plugin_manager
+from mplang_core.ext import (
+    AbortedError,
+    Communicator,
+    MPLangError,
+    NativeParty,
+    NativeService,
+    op_defs,
+    plugin_manager,
+)
 from mplang_testing.suite import Suite, complain
 from mplang_testing.waiting import DEADLINE
 

@@ -8,9 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mplang_simulator import ObservedHost
-
-from mplang_core.ext import SimpHost
+from mplang_core.ext import ObservedHost, SimpHost
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mplang_simulator import ObservedHost
-
-from mplang_core.ext import ConfigError, SimpHost
+from mplang_core.ext import ConfigError, ObservedHost, SimpHost
 from mplang_trace.spans import Span, SpanRecorder
 
 MICRO = 1e6
@@ -179,8 +177,8 @@ def record(host: SimpHost) -> Iterator[Recording]:
     """
     if not isinstance(host, ObservedHost):
         raise ConfigError(
-            f"a {type(host).__name__} cannot be recorded; a host that can is an ObservedHost of "
-            "mplang_simulator"
+            f"a {type(host).__name__} cannot be recorded; a host that can is an "
+            "mplang_core.ext.ObservedHost"
         )
     recording = Recording(host.names)
     with _lock:

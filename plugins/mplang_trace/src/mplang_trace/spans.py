@@ -55,7 +55,7 @@ class Span:
 
 
 class SpanRecorder:
-    """Recorder of the spans of one party in one run; a :class:`~mplang_simulator.Recorder`.
+    """Recorder of the spans of one party in one run; a :class:`~mplang_core.ext.Recorder`.
 
     Args:
         party: the party; ``None`` for the host.

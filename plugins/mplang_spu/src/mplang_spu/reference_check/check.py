@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mplang_simulator import Finding
 
 from mplang_core import TensorType
-from mplang_core.ext import Location
+from mplang_core.ext import Diagnostic, Location
 from mplang_spu.reference_check import reference
 from mplang_spu.reference_check.cancellation import discard_cancellation
 from mplang_spu.reference_check.fault_localization import Fault, locate_fault, worst_fault
@@ -50,7 +49,7 @@ class Job:
     made: Sequence[Sequence[Any]]
 
 
-def check(job: Job, reported: set[Any]) -> Finding | None:
+def check(job: Job, reported: set[Any]) -> Diagnostic | None:
     """Compare the results of a job with float64.
 
     Args:
@@ -68,13 +67,13 @@ def check(job: Job, reported: set[Any]) -> Finding | None:
         finding = _check(job)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
-        finding = Finding(f"SPU's numbers could not be checked: {reason}", "check", job.line)
+        finding = Diagnostic(f"SPU's numbers could not be checked: {reason}", job.line, "check")
     if finding is not None:
         reported.add(key)
     return finding
 
 
-def _check(job: Job) -> Finding | None:
+def _check(job: Job) -> Diagnostic | None:
     function = flat_function(job.code, job.setting.config["fxp_fraction_bits"])
     kinds = function.kinds
     operands = [
@@ -100,7 +99,7 @@ def _check(job: Job) -> Finding | None:
     return None if fault is None else _finding(job, function, fault, wrong)
 
 
-def _wrapped(job: Job, function: FlatFunction) -> Finding | None:
+def _wrapped(job: Job, function: FlatFunction) -> Diagnostic | None:
     """Find a sum that its integer type does not hold; NumPy adds in 64 bits, JAX does not."""
     if job.setting.config["field"] == "FM32":
         return None
@@ -113,7 +112,7 @@ def _wrapped(job: Job, function: FlatFunction) -> Finding | None:
         outside = sums[(sums < limits.min) | (sums > limits.max)]
         if outside.size:
             label, line = function.ops[op].label, source_lines(job.code, job.line)[op]
-            return Finding(wrapped(label, kind, int(outside[0])), label, line or job.line)
+            return Diagnostic(wrapped(label, kind, int(outside[0])), line or job.line, label)
     return None
 
 
@@ -123,11 +122,11 @@ def _reconstruct(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: Tensor
 
 def _finding(
     job: Job, function: FlatFunction, fault: Fault, wrong: Mapping[int, Difference]
-) -> Finding:
+) -> Diagnostic:
     if fault.op is None:
         label, line = "result", None
     else:
         label, line = function.ops[fault.op].label, source_lines(job.code, job.line)[fault.op]
     result = None if fault.number in wrong else worst_fault(function, wrong).difference
     text = message(label, function.kinds[fault.number], fault.difference, job.setting, result)
-    return Finding(text, label, line or job.line)
+    return Diagnostic(text, line or job.line, label)

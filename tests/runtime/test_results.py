@@ -7,8 +7,9 @@ import threading
 from concurrent.futures import Future
 
 import pytest
-from mplang_simulator import wait_for_outcome
 from mplang_testing.waiting import in_time
+
+from mplang_core.ext import wait_for_outcome
 
 
 def test_the_first_failure_ends_the_waiting():

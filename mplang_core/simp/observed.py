@@ -9,29 +9,21 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from mplang_analysis import PrecisionLoss, precision_losses
-from mplang_passes import with_public_inputs
+from mplang_core.errors import PrecisionWarning
+from mplang_core.ir import Location, Operation, Program
+from mplang_core.runtime import KernelContext, Listener
+from mplang_core.runtime.mailbox import CommunicatorBase
+from mplang_core.runtime.native import NativeCalls
+from mplang_core.runtime.progress import PartyState, Traffic
+from mplang_core.runtime.recorder import Observe, Recorder, joined
+from mplang_core.simp.backend import Rehearse, rehearsal_of
+from mplang_core.simp.diagnostics import Diagnostic, diagnose
+from mplang_core.simp.host import HostVar, Mode, SimpHost
+from mplang_core.simp.public_inputs import with_public_inputs
+from mplang_core.simp.worker import WorkerInterpreter
+from mplang_core.types import size_of
 
-from mplang_core import Program
-from mplang_core.ext import (
-    ConfigError,
-    HostVar,
-    KernelContext,
-    Listener,
-    Location,
-    Mode,
-    Operation,
-    PrecisionWarning,
-    SimpHost,
-    WorkerInterpreter,
-    size_of,
-)
-from mplang_simulator.mailbox import CommunicatorBase
-from mplang_simulator.native import NativeCalls
-from mplang_simulator.progress import PartyState, Traffic
-from mplang_simulator.recorder import Observe, Recorder, joined
-
-_check: ContextVar[str | None] = ContextVar("mplang_check", default=None)
+_rehearse: ContextVar[Rehearse | None] = ContextVar("mplang_rehearse", default=None)
 
 
 class ObservedHost(SimpHost):
@@ -39,17 +31,17 @@ class ObservedHost(SimpHost):
 
     Attributes:
         observe: returns the recorders of runs; ``None`` if nothing is recorded.
-        foretold: programs of which it was told what their engines will not hold.
+        diagnosed: programs of which it was told what goes wrong in them.
     """
 
     observe: Observe | None = None
 
     def __init__(self, cluster_spec: Any, mode: Mode = "standard") -> None:
         super().__init__(cluster_spec, mode)
-        self.foretold: weakref.WeakSet[Program] = weakref.WeakSet()
+        self.diagnosed: weakref.WeakSet[Program] = weakref.WeakSet()
 
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
-        """Run a program, once it was told what its engines will not hold, and was rehearsed.
+        """Run a program, once it was told what goes wrong in it, and was rehearsed.
 
         Args:
             program: the program.
@@ -58,13 +50,12 @@ class ObservedHost(SimpHost):
         Returns:
             Its results.
         """
-        if program not in self.foretold:
-            self.foretold.add(program)
-            for loss in precision_losses(program):
-                self._foretell(loss)
-        if _check.get() is not None:
-            from mplang_simulator.rehearsal import rehearse
-
+        if program not in self.diagnosed:
+            self.diagnosed.add(program)
+            for found in diagnose(program):
+                self._tell(found)
+        rehearse = _rehearse.get()
+        if rehearse is not None:
             with self.options():
                 rehearse(self, program, inputs)
         return super().evaluate(program, inputs)
@@ -78,24 +69,24 @@ class ObservedHost(SimpHost):
         Args:
             mode: the mode; that of the host by default.
             listener: notified of each op; ``None`` for none.
-            check: ``"simulator"`` to run programs on synthetic data first; ``None`` for nothing.
+            check: a backend that runs programs on synthetic data first, ``"simulator"``; ``None``
+                for none.
 
         Raises:
-            ConfigError: there is no such mode or check.
+            ConfigError: there is no such mode, or the backend does not rehearse programs.
+            PluginLoadError: no such backend is installed.
         """
-        if check not in (None, "simulator"):
-            raise ConfigError(f"check is 'simulator' or None, got {check!r}")
-        token = _check.set(check)
+        token = _rehearse.set(None if check is None else rehearsal_of(check))
         try:
             with super().options(mode=mode, listener=listener):
                 yield
         finally:
-            _check.reset(token)
+            _rehearse.reset(token)
 
-    def _foretell(self, loss: PrecisionLoss) -> None:
-        """Tell of a number that an engine does not hold, before anything runs."""
-        line = loss.line or Location("<mplang>", 1)
-        warnings.warn_explicit(loss.text, PrecisionWarning, line.file, line.line)
+    def _tell(self, found: Diagnostic) -> None:
+        """Tell of what goes wrong in a program, before anything runs."""
+        line = found.line or Location("<mplang>", 1)
+        warnings.warn_explicit(found.text, PrecisionWarning, line.file, line.line)
 
     def progress(self) -> list[PartyState]:
         """Return the state of each party by rank; ``idle`` for all by default."""

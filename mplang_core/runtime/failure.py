@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_core import MPLangError, errors
-from mplang_core.ext import (
+from mplang_core import errors
+from mplang_core.errors import (
     AdmissionError,
     CommError,
     IRError,
     KernelError,
+    MPLangError,
     PartyError,
     RunError,
-    printable,
-    told_of,
 )
+from mplang_core.printable import printable
 
+MAX_TEXT = 4000  # characters of an error's text
+MAX_PLACE = 300  # characters of a source line's text, "file:line"
 WITHHELD = "the reason is in that party's log, at log_level: debug"
 
 
@@ -91,3 +93,13 @@ class Failure:
         made.op = printable(self.op) if self.op else None
         made.location = printable(self.location) if self.location else None
         return made  # type: ignore[no-any-return]
+
+
+def told_of(error: BaseException) -> tuple[str, str | None, str | None]:
+    """Return the text of an error, the op that failed and its line, within the same process.
+
+    The text is the message of an error of mplang; of other errors it is the class only.
+    """
+    text = str(error) if isinstance(error, MPLangError) else type(error).__name__
+    where = (getattr(error, "location", None) or "")[:MAX_PLACE] or None
+    return text[:MAX_TEXT], getattr(error, "op", None), where

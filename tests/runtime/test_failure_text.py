@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from mplang_simulator import Failure
 
 from mplang_core.errors import KernelError, PartyError, RunError, VerifyError
+from mplang_core.ext import Failure
 
 
 def test_only_texts_of_our_own_leave_the_party():

@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mplang_core import Program
-from mplang_core.ext import Branch, Loop, control_of
+from mplang_core.ir import Program
+from mplang_core.simp.interfaces import Branch, Loop, control_of
 
 
 @dataclass(slots=True, eq=False, repr=False)

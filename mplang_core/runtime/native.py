@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from mplang_core.ext import Communicator
+from mplang_core.runtime.communicator import Communicator
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Answer: TypeAlias = tuple[Mapping[str, Any], Sequence[Buffer]]

@@ -6,10 +6,11 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_simulator import ThreadCommunicator, Waiter
+from mplang_simulator import ThreadCommunicator
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
+from mplang_core.ext import Waiter
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.ext import AbortedError
+from mplang_core.errors import AbortedError
 
 _INTERVAL = 0.5  # seconds, in which a signal is noticed
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
-from mplang_core.ext import Listener, Operation
+from mplang_core.ir import Operation
+from mplang_core.runtime.listener import Listener
 
 
 class Recorder(Listener, Protocol):

@@ -11,17 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mplang_core.ext import (
-    AbortedError,
-    CommError,
-    Communicator,
-    RecvTimeoutError,
-    RunError,
-    size_of,
-)
-from mplang_simulator.progress import Traffic
-from mplang_simulator.recorder import Recorder
-from mplang_simulator.waiting import NOTHING, Waiter
+from mplang_core.errors import AbortedError, CommError, RecvTimeoutError, RunError
+from mplang_core.runtime.communicator import Communicator
+from mplang_core.runtime.progress import Traffic
+from mplang_core.runtime.recorder import Recorder
+from mplang_core.runtime.waiter import NOTHING, Waiter
+from mplang_core.types import size_of
 
 
 @dataclass(slots=True)
