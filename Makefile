@@ -117,7 +117,7 @@ test-everywhere: setup ## run each program of the tests in both modes, from its 
 test-same: setup ## run 200 random functions on each protocol, simulated and on workers, three times each, or the 40th to 79th: MPLANG_SAME_ANSWER=40:80 (15 minutes)
 	@$(BIN)/python -m pytest -v -rP plugins/mplang_spu/tests/test_same_answer.py $(ARGS)
 
-sweep: setup ## run all functions of JAX on SPU, and compare with the record; goes on with what is in .sweep (an hour)
+sweep: setup ## run all functions of JAX on SPU, and compare with the record; goes on with what .sweep has of the same sources, ARGS="--only jnp.sort" runs a slice (an hour)
 	@$(BIN)/python benchmarks/sweep.py --results .sweep $(ARGS)
 
 fuzz: $(VENV)/.fuzz ## feed twelve decoders and gates new inputs, two ways, 10 minutes each, and sources, a minute each (90 minutes)

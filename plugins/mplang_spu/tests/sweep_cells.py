@@ -218,7 +218,8 @@ def worst(
             continue
         if right.dtype.kind == "f":
             wide = wide if wide is not None else _in_float64(call, args)
-            if wide and (
+            comparable = wide and wide[i].shape == right.shape and wide[i].dtype.kind == "f"
+            if comparable and (
                 not _compare(mine, wide[i]).is_wrong or _cancels(mine, right, wide[i], args)
             ):
                 continue
@@ -249,7 +250,8 @@ def _compare(found: np.ndarray, exact: np.ndarray) -> Any:
 def _in_float64(call: Callable[..., Any], args: list[np.ndarray]) -> list[np.ndarray]:
     try:
         with jax.enable_x64(True):
-            widened = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in args]
+            floats = any(x.dtype.kind == "f" for x in args)  # if none is, JAX makes float32 of all
+            widened = [x.astype(float) if x.dtype.kind == "f" or not floats else x for x in args]
             return [np.asarray(x) for x in jax.jit(lambda *xs: call(*xs))(*widened)]
     except Exception:
         return []

@@ -1,10 +1,10 @@
-"""Operands of the sweep: seven types, four shapes, three inputs."""
+"""Operands of the sweep: eight types, four shapes, three inputs."""
 
 from __future__ import annotations
 
 import numpy as np
 
-DTYPES = ("float32", "int32", "uint32", "bool", "int64", "uint8", "float64")
+DTYPES = ("float32", "int32", "uint32", "bool", "int64", "uint8", "int8", "float64")
 SHAPES: dict[str, tuple[int, ...]] = {"8": (8,), "3x4": (3, 4), "scalar": (), "empty": (0,)}
 SQUARE = {"3x3": (3, 3)}
 """The shape of functions that take none of the others: those of square matrices."""

@@ -23,8 +23,8 @@ BEGIN, END = "<!-- sweep: by make sweep -->\n", "<!-- end of sweep -->\n"
 Key = tuple[str, str, str, str, str]  # host, protocol, shape, dtype, name
 SHAPES = [*sweep_inputs.SHAPES, *sweep_inputs.SQUARE]
 HEAD = ["function", "backend", "protocol", "types", *SHAPES, "reasons"]
-SHORT = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8",
-         "uint32": "u32", "bool": "bool"}  # fmt: skip
+SHORT = {"float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32", "int64": "i64",
+         "uint8": "u8", "uint32": "u32", "bool": "bool"}  # fmt: skip
 COLUMNS = {
     "right": "=fb",
     "refused": "rRe",

@@ -158,6 +158,18 @@ WRITTEN: dict[str, Call] = {
     "random.orthogonal": lambda f, x: (f(key(), 3), x),
     "scipy.linalg.cho_solve": lambda f, x, y: f((jnp.tril(x) + 4 * jnp.eye(len(x)), True), y),
     "scipy.linalg.eigh_tridiagonal": lambda f, x, y: f(x, y[1:], eigvals_only=True),
+    **{
+        f"{module}.svd": lambda f, x: _whole(*f(x, full_matrices=False))
+        for module in ("linalg", "scipy.linalg")
+    },
+    **{
+        f"{module}.eigh": lambda f, x: _whole((made := f(x + x.T))[1], made[0], made[1].T)
+        for module in ("linalg", "scipy.linalg")
+    },
+    **{
+        f"{module}.qr": lambda f, x: _whole((made := f(x))[0], jnp.ones(len(x)), made[1])
+        for module in ("linalg", "scipy.linalg")
+    },
     "scipy.linalg.funm": lambda f, x: f(x, jnp.exp),
     "scipy.linalg.lu_solve": lambda f, x, y: f(jax.scipy.linalg.lu_factor(x), y),
     "scipy.ndimage.map_coordinates": lambda f, x, y: f(_line(x), [_line(y)], 1),
@@ -188,6 +200,11 @@ def _line(x: Any) -> Any:
 
 def _bits(x: Any) -> Any:
     return (x > 1).astype("int32")
+
+
+def _whole(u: Any, values: Any, vt: Any) -> tuple[Any, Any]:
+    """Return values and the matrix that was decomposed; the vectors' signs are anybody's."""
+    return values, (u * values) @ vt
 
 
 def _ones(x: Any) -> tuple[int, ...]:
