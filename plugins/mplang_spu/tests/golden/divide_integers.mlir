@@ -1,5 +1,5 @@
 module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
-  func.func public @main(%arg0: tensor<1xi32>, %arg1: tensor<1xi32>, %arg2: tensor<f32>, %arg3: tensor<f32>) -> tensor<1xi32> {
+  func.func public @main(%arg0: tensor<1xi32>, %arg1: tensor<1xi32>, %arg2: tensor<f32>, %arg3: tensor<f32>, %arg4: tensor<i32>) -> tensor<1xi32> {
     %0 = stablehlo.convert %arg0 : (tensor<1xi32>) -> tensor<1xi64>
     %1 = stablehlo.convert %arg1 : (tensor<1xi32>) -> tensor<1xi64>
     %c = stablehlo.constant dense<0> : tensor<1xi64>
@@ -61,9 +61,14 @@ module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : 
     %48 = stablehlo.xor %2, %3 : tensor<1xi1>
     %49 = stablehlo.negate %47 : tensor<1xi64>
     %50 = stablehlo.select %48, %49, %47 : tensor<1xi1>, tensor<1xi64>
-    %51 = stablehlo.convert %50 : (tensor<1xi64>) -> tensor<1xi32>
-    return %51 : tensor<1xi32>
+    %c_8 = stablehlo.constant dense<0> : tensor<1xi32>
+    %51 = stablehlo.compare  EQ, %arg1, %c_8 : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi1>
+    %52 = stablehlo.convert %50 : (tensor<1xi64>) -> tensor<1xi32>
+    %53 = stablehlo.broadcast_in_dim %arg4, dims = [] : (tensor<i32>) -> tensor<1xi32>
+    %54 = stablehlo.select %51, %53, %52 : tensor<1xi1>, tensor<1xi32>
+    return %54 : tensor<1xi32>
   }
 }
 // operand: float32 0.0
 // operand: float32 0.015625
+// operand: int32 -1
