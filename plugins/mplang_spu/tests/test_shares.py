@@ -185,7 +185,13 @@ def test_a_share_on_its_way_is_refused_as_what_it_is_not():
     header, buffers = codec.encode(share.type, share)
     with pytest.raises(WireError, match=r"what came is no spu.share<f32\[3, 4\].*: its data"):
         codec.decode(share.type, header, buffers)
-    for header in ({}, {"storage": 2}, {"chunks": 1}, {"storage": share.storage, "more": 1}):
+    for header in (
+        {},
+        {"storage": 2},
+        {"chunks": 1},
+        {"storage": share.storage, "more": 1},
+        {"storage": share.storage, "unreduced": 1},
+    ):
         with pytest.raises(WireError, match="what came is no .*: it says"):
             codec.decode(share.type, header, buffers)
 

@@ -10,6 +10,8 @@ import spu_runner
 from mplang_spu.lowering import PASSES, lower
 from mplang_spu.target import Target
 
+import mplang_core as mp
+
 LONG = pytest.mark.long("20 functions on SPU")
 NARROW = [
     "int8",
@@ -41,6 +43,8 @@ FUNCTIONS = {
     "loop": lambda x, y: jax.lax.fori_loop(0, 3, lambda i, c: (c * y + x) >> 1, x),
     "branch": lambda x, y: jax.lax.cond(x[2] > 3, lambda: x * y, lambda: x - y) > 3,
     "distance": lambda x, y: jnp.abs(x - y) > 1,
+    "moved product": lambda x, y: jnp.stack([jnp.prod(x, dtype=x.dtype)] * 6)[::-1] > y,
+    "chosen product": lambda x, y: jnp.where(x > y, jnp.cumprod(x, dtype=x.dtype), x) // 3,
     "equality": lambda x, y: x + y == y,
     "bits": lambda x, y: jax.lax.population_count(x - y),
     "result": lambda x, y: x * y + x,
@@ -175,3 +179,49 @@ def check_is_left_alone(fn, *args):
     text, target = spu_runner.stablehlo(fn, *args), Target("CHEETAH", "FM128", 40)
     passes = [each for each in PASSES if each.__name__ != "wrap_integers"]
     assert lower(text, target).text == lower(text, target, passes).text
+
+
+@pytest.fixture(scope="module")
+def three():
+    with mp.Simulator(mp.ClusterSpec.simple(3)) as sim, mp.with_ctx(sim):
+        yield sim
+
+
+def overflowing(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([np.iinfo(dtype).max, 5], dtype), np.array([1, 1], dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_a_sum_of_one_function_wraps_in_the_next(three, dtype):
+    def program(x, y):
+        on = mp.device("SP0")
+        total = on(lambda x, y: x + y)(x, y)
+        return mp.reveal(on(lambda s, x: (s > x, s // 2, s))(total, x), to="P0")
+
+    x, y = overflowing(dtype)
+    found = mp.fetch(three, mp.evaluate(three, program, mp.put("P0", x), mp.put("P1", y)))
+    for mine, numpys in zip(found, (x + y > x, (x + y) // 2, x + y), strict=True):
+        np.testing.assert_array_equal(mine, numpys)
+
+
+def test_a_sum_wraps_in_the_next_turn_of_a_loop(three):
+    def program(x):
+        on = mp.device("SP0")
+        step = on(lambda s: jnp.where(s > 0, s + s, s))
+        state = mp.while_loop(
+            lambda s: s[0] < 4, lambda s: (s[0] + 1, step(s[1])), (0, mp.seal(x, to="SP0"))
+        )
+        return mp.reveal(state[1], to="P0")
+
+    x, wanted = np.array([100, 3, -5], np.int8), np.array([-56, 48, -5], np.int8)
+    found = mp.fetch(three, mp.evaluate(three, program, mp.put("P0", x)))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_sum_that_is_revealed_costs_nothing():
+    def fn(x, y):
+        return x + y, x * y, x.sum()
+
+    check_is_left_alone(fn, *np.ones((2, 4), np.int32))
+    made = lower(spu_runner.stablehlo(fn, *np.ones((2, 4), np.int32)), Target("ABY3", "FM128", 40))
+    assert made.unreduced == {0, 1, 2}

@@ -93,22 +93,27 @@ class Compiled:
         digest: the SHA-256 of the code, in hexadecimal.
         operands: public scalars that it takes after its own operands.
         diagnostics: constants that the fixed point cannot represent.
+        unreduced: the numbers of the results whose integers may be beyond their type.
     """
 
     code: bytes
     digest: str
     operands: tuple[np.ndarray[Any, Any], ...]
     diagnostics: tuple[Diagnostic, ...]
+    unreduced: frozenset[int] = frozenset()
 
 
 @functools.lru_cache(maxsize=CACHED)
-def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
+def compile(
+    text: str, secret: tuple[bool, ...], target: Target, unreduced: frozenset[int] = frozenset()
+) -> Compiled:
     """Lower StableHLO and compile it for SPU.
 
     Args:
         text: the StableHLO, within the limits of :func:`mplang_stablehlo.read`.
         secret: per operand whether it is a share; otherwise it is public.
         target: protocol, field and fixed point.
+        unreduced: the numbers of the shares whose integers may be beyond their type.
 
     Returns:
         The program.
@@ -117,17 +122,20 @@ def compile(text: str, secret: tuple[bool, ...], target: Target) -> Compiled:
         ValueError: admission or lowering refuses it, or the condition of a loop is secret.
         DamagedProcessError: libspu fails to compile it.
     """
-    return build(lower(text, target), secret)
+    return build(lower(text, target, unreduced=unreduced), secret)
 
 
 @functools.lru_cache(maxsize=CACHED)
-def compile_code(code: bytes, secret: tuple[bool, ...], target: Target) -> Compiled:
+def compile_code(
+    code: bytes, secret: tuple[bool, ...], target: Target, unreduced: frozenset[int] = frozenset()
+) -> Compiled:
     """Compile StableHLO as programs have it, which is read again only if it is another one.
 
     Args:
         code: compressed StableHLO.
         secret: see :func:`compile`.
         target: see :func:`compile`.
+        unreduced: see :func:`compile`.
 
     Returns:
         The program.
@@ -136,7 +144,7 @@ def compile_code(code: bytes, secret: tuple[bool, ...], target: Target) -> Compi
         ValueError: admission or lowering refuses it, or the condition of a loop is secret.
         DamagedProcessError: libspu fails to compile it.
     """
-    return compile(read(code, MAX_CODE), secret, target)
+    return compile(read(code, MAX_CODE), secret, target, unreduced)
 
 
 def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
@@ -158,7 +166,7 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
     code = compile_text(lowered.text, visible)
     _check_conditions(code)
     digest = hashlib.sha256(code).hexdigest()
-    return Compiled(code, digest, lowered.operands, lowered.diagnostics)
+    return Compiled(code, digest, lowered.operands, lowered.diagnostics, lowered.unreduced)
 
 
 def _check_conditions(code: bytes) -> None:

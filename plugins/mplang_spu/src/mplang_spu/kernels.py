@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -135,7 +136,7 @@ def run_jax(
     args = (*args, *public_part.compute(ctx, public, args))
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
-        compiled = engine.compile_code(program["code"], secret, Target.of(config))
+        compiled = engine.compile_code(program["code"], secret, Target.of(config), _unreduced(args))
     except ValueError as error:
         raise AdmissionError(f"spu.run_jax: {error}") from error
     apart = native_spu(ctx)
@@ -143,7 +144,16 @@ def run_jax(
         results = _run_here(ctx, args, compiled, parties, config, program["code"])
     else:
         results = apart.run(ctx, parties, config, compiled, args)
+    results = [
+        replace(share, unreduced=True) if i in compiled.unreduced else share
+        for i, share in enumerate(results)
+    ]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _unreduced(args: Sequence[SpuShare | Array]) -> frozenset[int]:
+    """Return the numbers of the shares whose integers may be beyond their type."""
+    return frozenset(i for i, x in enumerate(args) if isinstance(x, SpuShare) and x.unreduced)
 
 
 def _run_here(
@@ -197,7 +207,7 @@ def _check(
         job = Job(
             code,
             ctx.op.location,
-            Setting(config, len(members), secret),
+            Setting(config, len(members), secret, _unreduced(args)),
             public,
             [operands for operands, _ in of_members],
             [results for _, results in of_members],

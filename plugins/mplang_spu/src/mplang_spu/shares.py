@@ -24,11 +24,14 @@ class SpuShare:
         storage: the name of its storage, one of those of the type.
         chunks: its data, each a ``ValueChunkProto`` of libspu; a native service may hold it, and
             then it is fetched when it is first read.
+        unreduced: whether integers may be beyond their type, as those of a sum that was not looked
+            at; they are of it modulo 2^n, and are cut to it when they are revealed.
     """
 
     type: ShareType
     storage: str
     chunks: Sequence[bytes]
+    unreduced: bool = False
 
     def __repr__(self) -> str:
         return f"SpuShare({self.type})"  # never the data
@@ -113,16 +116,18 @@ def _varint(number: int) -> bytes:
 
 
 def _encode(value: SpuShare) -> Encoded:
-    return {"storage": value.storage}, list(value.chunks)
+    told = {"unreduced": True} if value.unreduced else {}
+    return {"storage": value.storage, **told}, list(value.chunks)
 
 
 def _decode(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> SpuShare:
-    storage = header.get("storage")
-    if header.keys() != {"storage"} or not isinstance(storage, str):
+    storage, unreduced = header.get("storage"), header.get("unreduced", False)
+    known = header.keys() <= {"storage", "unreduced"} and isinstance(unreduced, bool)
+    if not known or not isinstance(storage, str):
         raise ValueError(f"it says {str(header)[:100]}, expected its storage alone")
-    share = SpuShare(cast(ShareType, kind), storage, tuple(map(bytes, buffers)))
+    share = SpuShare(cast(ShareType, kind), storage, tuple(map(bytes, buffers)), unreduced)
     check_share(share)
     return share
 

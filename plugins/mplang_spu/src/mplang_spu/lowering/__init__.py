@@ -87,20 +87,29 @@ class Lowered:
         text: StableHLO.
         operands: public scalars that ``main`` takes after its own operands.
         diagnostics: constants that the fixed point cannot represent.
+        unreduced: the numbers of the results whose integers may be beyond their type.
     """
 
     text: str
     operands: tuple[np.ndarray[Any, Any], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    unreduced: frozenset[int] = frozenset()
 
 
-def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lowered:
+def lower(
+    text: str,
+    target: Target,
+    passes: Sequence[Pass] | None = None,
+    unreduced: frozenset[int] = frozenset(),
+) -> Lowered:
     """Lower StableHLO for libspu's compiler.
 
     Args:
         text: within the limits of :func:`mplang_stablehlo.read`.
         target: protocol, field and fixed point.
         passes: the passes to run; all of :data:`PASSES` by default.
+        unreduced: the numbers of the operands whose integers may be beyond their type, as results
+            of another module.
 
     Returns:
         The lowered module.
@@ -134,7 +143,7 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     """
     module = SPU.admit(text)
     inline(module)
-    rewriter = Rewriter(module, target)
+    rewriter = Rewriter(module, target, unreduced)
     erase_barriers(module)
     constants.index_ops(rewriter)
     fold_splats(rewriter)
@@ -154,4 +163,6 @@ def lower(text: str, target: Target, passes: Sequence[Pass] | None = None) -> Lo
     check_field(module, target.field)
     libspu_ops.check(module)
     rewriter.update_signature()
-    return Lowered(text_of(module), tuple(rewriter.operands), tuple(diagnostics))
+    return Lowered(
+        text_of(module), tuple(rewriter.operands), tuple(diagnostics), rewriter.unreduced_results
+    )

@@ -46,13 +46,14 @@ class RingBounds:
     reduced before.
 
     Args:
-        main: the function; its operands are of their types.
+        main: the function.
+        unreduced: the numbers of its operands that may be beyond their types.
     """
 
-    def __init__(self, main: ir.Operation) -> None:
+    def __init__(self, main: ir.Operation, unreduced: frozenset[int] = frozenset()) -> None:
         self._run = Interpreter(_Ring(), RULES)
-        for value in main.regions[0].blocks[0].arguments:
-            self.tell(value)
+        for i, value in enumerate(main.regions[0].blocks[0].arguments):
+            self.tell(value, UNKNOWN if i in unreduced else None)
 
     def tell(self, value: ir.Value, known: Interval | None = None) -> None:
         """Say that a value is within bounds, or within those of its type."""
@@ -113,7 +114,7 @@ class RingBounds:
             return [kinds[0].limits]
         ins = [self[value] for value in op.operands]
         found = self._special(op, name, ins) or self._run.of_rule(op, ins)
-        stays = not self._may_leave(op, name)
+        stays = not self._may_leave(op, name) and all(map(self._is_whole, op.operands))
         return [
             kind.limits if kind.name == "i1" or (each.open and stays) else each
             for kind, each in zip(kinds, found, strict=True)
@@ -138,10 +139,13 @@ class RingBounds:
         """Return whether results may be beyond their type where no rule bounds them."""
         if name in ("reduce", "reduce_window"):
             if combined(op.regions[0]) in _BITWISE:
-                return not all(map(self.fits, op.operands))
+                return False
             inner = {each.operation.name for each in op.regions[0].blocks[0].operations}
             return not {each.removeprefix("stablehlo.") for each in inner} <= _CHOICES
-        return name in _MAY_LEAVE or (name in _BITWISE and not all(map(self.fits, op.operands)))
+        return name in _MAY_LEAVE
+
+    def _is_whole(self, value: ir.Value) -> bool:
+        return not element_type_of(value).is_integer or self.fits(value)
 
     def _selected(self, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval] | None:
         """Return the bounds of ``select(x < c, x + d, …)``, as of an index from the end."""

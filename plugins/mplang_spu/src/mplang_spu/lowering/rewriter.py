@@ -29,14 +29,19 @@ class Rewriter:
     Args:
         module: parsed, admitted, and inlined.
         target: protocol, field and fixed point.
+        unreduced: the numbers of the operands whose integers may be beyond their type.
 
     Attributes:
+        unreduced_results: the numbers of such results.
         operands: public operands that ``main`` takes after its own. libspu's compiler folds and
             reassociates constants, which is exact for reals only, but not operands.
     """
 
-    def __init__(self, module: ir.Module, target: Target) -> None:
-        self.module, self.target = module, target
+    def __init__(
+        self, module: ir.Module, target: Target, unreduced: frozenset[int] = frozenset()
+    ) -> None:
+        self.module, self.target, self.unreduced = module, target, unreduced
+        self.unreduced_results: frozenset[int] = frozenset()
         self.main: ir.Operation = next(iter(module.body.operations)).operation
         self.operands: list[np.ndarray[Any, Any]] = []
         self._lifted: dict[tuple[float, str], Term] = {}

@@ -38,19 +38,20 @@ def wrap_integers(rewriter: Rewriter) -> None:
 
     libspu's integers are those of its ring: an int8 of 100 + 100 is 200, and a uint32 of 0 - 1 is
     -1. Sums, products and bitwise ops are right all the same in the bits of their type, and results
-    are cut to it. What looks at the number, as a comparison, a shift to the right or a conversion
-    to a float does, gets it reduced, unless its bounds show that it fits.
+    are cut to it when they are revealed; until then it is noted of them. What looks at the number,
+    as a comparison, a shift to the right or a conversion to a float does, gets it reduced, unless
+    its bounds show that it fits.
     """
-    known = RingBounds(rewriter.main)
+    known = RingBounds(rewriter.main, rewriter.unreduced)
     reduced: dict[ir.Value, ir.Value] = {}
     for op in _ops(rewriter):
         name = op.name.removeprefix("stablehlo.")
-        for i in _looked_at(op, name, rewriter):
+        for i in _looked_at(op, name):
             value = op.operands[i]
             if not _is_narrow(value, rewriter) or known.fits(value):
                 continue
             if value not in reduced:
-                with rewriter.before(op), ir.InsertionPoint.after(value.owner):
+                with rewriter.before(op), _after(value):
                     reduced[value] = _reduced(rewriter, Term(value), known[value]).value
                 known.tell(reduced[value])
             op.operands[i] = reduced[value]
@@ -62,6 +63,18 @@ def wrap_integers(rewriter: Rewriter) -> None:
                 replace(op, made)
         else:
             known.follow(op)
+    body = rewriter.main.regions[0].blocks[0].operations
+    rewriter.unreduced_results = frozenset(
+        i
+        for i, value in enumerate(body[len(body) - 1].operands)
+        if _is_narrow(value, rewriter) and not known.fits(value)
+    )
+
+
+def _after(value: ir.Value) -> ir.InsertionPoint:
+    if isinstance(value.owner, ir.Block):  # an operand of the function
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner)
 
 
 def _ops(rewriter: Rewriter) -> Sequence[ir.Operation]:
@@ -69,11 +82,9 @@ def _ops(rewriter: Rewriter) -> Sequence[ir.Operation]:
     return rewriter.ops(*names)
 
 
-def _looked_at(op: ir.Operation, name: str, rewriter: Rewriter) -> Sequence[int]:
+def _looked_at(op: ir.Operation, name: str) -> Sequence[int]:
     """Return the operands whose numbers count, and not only their bits."""
     every = range(len(op.operands))
-    if name == "return" and op.parent == rewriter.main:
-        return ()
     if name in _MOVES:
         return [i for i in every if i in _INDICES.get(name, ())]
     if name in _MODULAR:

@@ -26,11 +26,13 @@ class Setting:
         config: of the device.
         members: the number of members.
         secret: per operand whether it is a share.
+        unreduced: the numbers of the shares whose integers may be beyond their type.
     """
 
     config: Mapping[str, Any]
     members: int
     secret: tuple[bool, ...]
+    unreduced: frozenset[int] = frozenset()
 
     @property
     def step(self) -> float:
@@ -49,7 +51,8 @@ def rerun(variant: Variant, operands: Sequence[Sequence[Any]], setting: Setting)
     Returns:
         The reconstructed results.
     """
-    compiled = engine.compile(variant.text, setting.secret, Target.of(setting.config))
+    target = Target.of(setting.config)
+    compiled = engine.compile(variant.text, setting.secret, target, setting.unreduced)
     lifted = [_public(number, setting) for number in compiled.operands]
     name = uuid.uuid4().hex
     addresses = [f"P{rank}" for rank in range(setting.members)]
