@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from mplang_analysis import follow
 from mplang_http import LocalCluster
-from mplang_http.engine import GC_THRESHOLD
+from mplang_http.engine.engine import GC_THRESHOLD
 from mplang_simulator.threads import ThreadCommunicator
 from mplang_testing import dialect
 from rich.console import Console

@@ -16,7 +16,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
+from mplang_http.tls.keygen import make_certificates
 from mplang_testing import dialect
 from rich.console import Console
 from rich.table import Table

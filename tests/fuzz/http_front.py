@@ -13,12 +13,12 @@ from typing import Any
 
 import uvloop
 from http_raw import DOUBLE, sha
-from mplang_http.acceptor import Acceptor
-from mplang_http.app import create_worker_app
-from mplang_http.config import WorkerConfig
-from mplang_http.engines import Engines
-from mplang_http.forks import ForkServer
-from mplang_http.warm_process import WARM
+from mplang_http.base.config import WorkerConfig
+from mplang_http.front.acceptor import Acceptor
+from mplang_http.front.app import create_worker_app
+from mplang_http.front.engines import Engines
+from mplang_http.front.warm_process import WARM
+from mplang_http.process.forks import ForkServer
 
 SESSION = "fuzz"
 PATIENCE = 30.0  # seconds until a request that is not answered is a hang

@@ -31,14 +31,14 @@ from http_raw import DOUBLE, opening_of
 from mplang_analysis.labels import own
 from mplang_crypto import CiphertextType
 from mplang_crypto.types import Ciphertext, PublicKey
-from mplang_http import credentials
-from mplang_http.frames import Kind, frame
-from mplang_http.handshake import UPGRADE
-from mplang_http.keygen import make_certificates
-from mplang_http.requests import Public, Stored
-from mplang_http.tls import LINK_PROTOCOL
-from mplang_http.trust import read_certificates
-from mplang_http.values import join_frame, pack
+from mplang_http.link.frames import Kind, frame
+from mplang_http.link.handshake import UPGRADE
+from mplang_http.tls import credentials
+from mplang_http.tls.contexts import LINK_PROTOCOL
+from mplang_http.tls.keygen import make_certificates
+from mplang_http.tls.trust import read_certificates
+from mplang_http.wire.requests import Public, Stored
+from mplang_http.wire.values import join_frame, pack
 from mplang_spu import ShareType, SpuConfig, conversion, engine
 from mplang_spu.shares import SpuShare
 from mplang_stablehlo.module import canonical

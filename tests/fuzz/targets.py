@@ -22,17 +22,17 @@ import pyarrow as pa
 from fuzz.http_front import Front
 from mplang_cli.artifact import inspect, load
 from mplang_cli.artifact.container import close as seal
-from mplang_http.config import EngineConfig, TlsFiles
-from mplang_http.connection import Connection
-from mplang_http.credentials import Authority, Credential, session_statement, verify_credential
-from mplang_http.handshake import link_in_head, parse_head
-from mplang_http.keygen import make_certificates
-from mplang_http.link import Link
-from mplang_http.opening import Opening, read_labels
-from mplang_http.programs import Programs
-from mplang_http.tls import link_in_hello, server_context
-from mplang_http.trust import Trust, parse_chain, read_certificates
-from mplang_http.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
+from mplang_http.base.config import EngineConfig, TlsFiles
+from mplang_http.engine.programs import Programs
+from mplang_http.link.connection import Connection
+from mplang_http.link.handshake import link_in_head, parse_head
+from mplang_http.link.link import Link
+from mplang_http.tls.contexts import link_in_hello, server_context
+from mplang_http.tls.credentials import Authority, Credential, session_statement, verify_credential
+from mplang_http.tls.keygen import make_certificates
+from mplang_http.tls.trust import Trust, parse_chain, read_certificates
+from mplang_http.wire.opening import Opening, read_labels
+from mplang_http.wire.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
 from mplang_ibis.sql import read_sql
 from mplang_jax import kernel

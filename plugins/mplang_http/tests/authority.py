@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from mplang_http.config import TlsFiles
+from mplang_http.base.config import TlsFiles
 
 NOW = datetime.timedelta()
 HOUR, DAY = datetime.timedelta(hours=1), datetime.timedelta(days=1)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from http_raw import RawWorker
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
-from mplang_http.tls import client_context
+from mplang_http.tls.contexts import client_context
+from mplang_http.tls.keygen import make_certificates
 from mplang_policy import Ledger
 from mplang_policy.approving import made_of, review_of
 from mplang_policy.envelope import new_key, read_key, sign

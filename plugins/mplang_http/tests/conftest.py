@@ -14,9 +14,9 @@ import pytest
 from hostile_requests import GROWTH, LIMITS, jax_program, stablehlo
 from http_raw import RawWorker
 from mplang_http import LocalCluster
-from mplang_http.connection import Connection, TlsConnection
-from mplang_http.keygen import make_certificates
-from mplang_http.tls import client_context, server_context
+from mplang_http.link.connection import Connection, TlsConnection
+from mplang_http.tls.contexts import client_context, server_context
+from mplang_http.tls.keygen import make_certificates
 from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp

@@ -12,8 +12,8 @@ import mmap
 import os
 from pathlib import Path
 
-from mplang_http import mpc_process
-from mplang_http.mpc_communicator import MpcCommunicator
+from mplang_http.mpc import process as mpc_process
+from mplang_http.mpc.communicator import MpcCommunicator
 from wrong_messages import Added, AtRandom, WrongMessages
 
 from mplang_core.errors import AdmissionError, CommError, RunError

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
-from mplang_http.client import RefusedError, WorkerClient
-from mplang_http.tls import client_context
+from mplang_http.coordinator.client import RefusedError, WorkerClient
+from mplang_http.tls.contexts import client_context
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 from processes import engine_of, engines_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 from http_raw import DOUBLE, MB, Response, changed, program, sha
-from mplang_http.requests import Public
-from mplang_http.values import frame_head, join_frame, pack
+from mplang_http.wire.requests import Public
+from mplang_http.wire.values import frame_head, join_frame, pack
 
 import mplang_core as mp
 from mplang_core.ir.compressed_text import pack as pack_code

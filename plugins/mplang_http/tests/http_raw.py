@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from mplang_http.address import split_address
-from mplang_http.opening import Opening, sha256
-from mplang_http.requests import Public, Stored
-from mplang_http.values import join_frame, pack
-from mplang_http.worker_info import settings
+from mplang_http.base.address import split_address
+from mplang_http.wire.opening import Opening, sha256
+from mplang_http.wire.requests import Public, Stored
+from mplang_http.wire.values import join_frame, pack
+from mplang_http.wire.worker_info import settings
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from mplang_http import LocalCluster, WorkerConfig
-from mplang_http.programs import Programs
+from mplang_http.engine.programs import Programs
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, ConfigError, PartyError

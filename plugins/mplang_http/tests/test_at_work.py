@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
-from mplang_http.comm import HttpCommunicator
-from mplang_http.frames import Kind
-from mplang_http.inquiries import Inquiries
+from mplang_http.link.comm import HttpCommunicator
+from mplang_http.link.frames import Kind
+from mplang_http.link.inquiries import Inquiries
 from mplang_simulator import ThreadCommunicator
 from mplang_testing.waiting import DEADLINE, in_time, wait_until
 from working_ops import spend

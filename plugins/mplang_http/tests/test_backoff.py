@@ -9,8 +9,9 @@ import time
 
 import pytest
 from http_raw import RawWorker
-from mplang_http import LocalCluster, backoff
-from mplang_http.backoff import Backoff
+from mplang_http import LocalCluster
+from mplang_http.process import backoff
+from mplang_http.process.backoff import Backoff
 from mplang_testing.waiting import wait_until
 from processes import children, fork_server_of
 

@@ -17,12 +17,12 @@ from cryptography import x509
 from http_raw import RawWorker
 from log_reading import LogReader
 from mplang_http import LocalCluster, WorkerConfig
-from mplang_http.certificates import Certificates
-from mplang_http.config import Timeouts, TlsFiles, installed_plugins
-from mplang_http.credentials import session_statement, verify_credential
-from mplang_http.handshake import Handshake
-from mplang_http.tls import client_context
-from mplang_http.trust import Trust, read_certificates
+from mplang_http.base.config import Timeouts, TlsFiles, installed_plugins
+from mplang_http.link.handshake import Handshake
+from mplang_http.tls.certificates import Certificates
+from mplang_http.tls.contexts import client_context
+from mplang_http.tls.credentials import session_statement, verify_credential
+from mplang_http.tls.trust import Trust, read_certificates
 from mplang_testing.waiting import DEADLINE, pause, wait_until
 
 import mplang_core as mp
@@ -352,7 +352,7 @@ def test_a_worker_does_not_start_with_a_certificate_that_is_not_valid(authority,
 )
 def test_before_it_expires_all_are_told(authority, tmp_path, lasts, level, capsys):
     from mplang_cli.cli import app
-    from mplang_http.status import cluster_status
+    from mplang_http.cli.status import cluster_status
     from typer.testing import CliRunner
 
     files = {name: authority.issue(name, lasts) for name in ("alice", "host")}

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from http_raw import MB, RawWorker
 from mplang_cli.doctor import examine
-from mplang_http import LocalCluster, cgroups
-from mplang_http.cgroups import Cgroups, engine_cgroups, why_not
-from mplang_http.config import EngineConfig
+from mplang_http import LocalCluster
+from mplang_http.base.config import EngineConfig
+from mplang_http.process import cgroups
+from mplang_http.process.cgroups import Cgroups, engine_cgroups, why_not
 from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of, fork_server_of
 from test_confinement import REFUSED, act, ended, needs_landlock
@@ -215,7 +216,7 @@ def test_the_doctor_tells_what_is_not_held(monkeypatch, tmp_path):
     monkeypatch.setattr(cgroups, "ROOT", tmp_path)
     assert row()["status"] == "ok"
     assert "that an engine writes and does not map" in row()["detail"]
-    monkeypatch.setattr("mplang_http.cgroups.why_not", lambda: "")
+    monkeypatch.setattr("mplang_http.process.cgroups.why_not", lambda: "")
     assert row()["detail"] == "cgroups"
 
 

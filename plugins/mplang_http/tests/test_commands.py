@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from mplang_cli import cli
 from mplang_http import LocalCluster
-from mplang_http.commands import MARK
-from mplang_http.config import installed_plugins
+from mplang_http.base.config import installed_plugins
+from mplang_http.cli.commands import MARK
 from mplang_testing.waiting import wait_until
 from processes import children, descendants
 

@@ -15,7 +15,7 @@ from http_raw import MB
 from intruder import run
 from mplang_confinement import has_seccomp, landlock_version
 from mplang_http import LocalCluster
-from mplang_http.status import cluster_status
+from mplang_http.cli.status import cluster_status
 from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engines_of, fork_server_of
 from two_coordinators import certificates, worker_of_two

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mplang_http.comm import HttpCommunicator
-from mplang_http.driver import SimpHttpDriver
+from mplang_http.coordinator.driver import SimpHttpDriver
+from mplang_http.link.comm import HttpCommunicator
 from mplang_testing import BackendSuite, CommunicatorSuite, PluginSuite
 
 

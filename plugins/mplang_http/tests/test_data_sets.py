@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from mplang_data import SourceError
 from mplang_data.sources.parquet_file import ParquetFiles
-from mplang_http import ipc
-from mplang_http.config import WorkerConfig
-from mplang_http.data_sets import FrontDataSets
-from mplang_http.engine_data import EngineData, Questions
-from mplang_http.engine_process import MAX_UNSENT, EngineProcess
-from mplang_http.front_gate import FrontGate
-from mplang_http.front_questions import MAX_ASKED, FrontQuestions
-from mplang_http.front_session import FrontSession
-from mplang_http.front_storage import FrontStorage
-from mplang_http.log_quota import LogQuota
-from mplang_http.process_log import ProcessLog
-from mplang_http.requests import Party, SessionRequest
+from mplang_http.base.config import WorkerConfig
+from mplang_http.engine.data import EngineData, Questions
+from mplang_http.front.data_sets import FrontDataSets
+from mplang_http.front.engine_process import MAX_UNSENT, EngineProcess
+from mplang_http.front.gate import FrontGate
+from mplang_http.front.log_quota import LogQuota
+from mplang_http.front.process_log import ProcessLog
+from mplang_http.front.questions import MAX_ASKED, FrontQuestions
+from mplang_http.front.session import FrontSession
+from mplang_http.front.storage import FrontStorage
+from mplang_http.wire import ipc
+from mplang_http.wire.requests import Party, SessionRequest
 from mplang_testing.waiting import pause_async, stays_async, wait_until_async
 from test_engine_process import Killed
 

@@ -122,7 +122,7 @@ def test_development_takes_both(three_workers):
 
 
 def test_facts_health_and_status_tell_the_mode(production, three_workers):
-    from mplang_http.status import cluster_status
+    from mplang_http.cli.status import cluster_status
 
     for cluster, mode in ((production, "production"), (three_workers, "development")):
         worker = RawWorker(cluster)

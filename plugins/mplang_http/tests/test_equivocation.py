@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from http_raw import MB, RawWorker, open_at_all, program, sha
 from mplang_http import LocalCluster
-from mplang_http.requests import Public, Stored, Uploaded
-from mplang_http.values import join_frame, pack
+from mplang_http.wire.requests import Public, Stored, Uploaded
+from mplang_http.wire.values import join_frame, pack
 from mplang_testing import dialect
 
 import mplang_core as mp

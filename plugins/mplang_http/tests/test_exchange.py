@@ -6,7 +6,13 @@ import threading
 
 import numpy as np
 import pytest
-from mplang_http.exchange import MAX_BODY, MAX_HEAD, NoResponseError, Response, send_request
+from mplang_http.coordinator.exchange import (
+    MAX_BODY,
+    MAX_HEAD,
+    NoResponseError,
+    Response,
+    send_request,
+)
 from mplang_testing.waiting import DEADLINE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mplang_http import failure_report
-from mplang_http.client import WorkerClient
-from mplang_http.failure_report import party_locations
-from mplang_http.remote_worker import RemoteWorker
+from mplang_http.coordinator import failure_report
+from mplang_http.coordinator.client import WorkerClient
+from mplang_http.coordinator.failure_report import party_locations
+from mplang_http.coordinator.remote_worker import RemoteWorker
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, stays, wait_until
 from processes import engine_of, fork_server_of
@@ -44,7 +44,7 @@ def stopped(pid):
 
 
 def test_an_engine_that_is_stopped_does_not_stop_the_front(three_workers):
-    from mplang_http.status import cluster_status
+    from mplang_http.cli.status import cluster_status
 
     with mp.connect("http", three_workers.spec), stopped(engine_of(three_workers.workers[0].pid)):
         with in_time():

@@ -35,7 +35,8 @@ from fault_testbed import (
     works,
 )
 from log_reading import LogReader
-from mplang_http import LocalCluster, failure_report
+from mplang_http import LocalCluster
+from mplang_http.coordinator import failure_report
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
 

@@ -12,7 +12,7 @@ import pytest
 from http_raw import RawWorker
 from log_reading import LogReader
 from mplang_http import LocalCluster
-from mplang_http.client import LostWorkerError, WorkerClient
+from mplang_http.coordinator.client import LostWorkerError, WorkerClient
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engine_of

@@ -12,17 +12,17 @@ import threading
 from pathlib import Path
 
 import pytest
-from mplang_http import forks
-from mplang_http.fork_server import IDLE
-from mplang_http.forks import ForkServer
-from mplang_http.warm import SPARES
+from mplang_http.engine.warm import SPARES
+from mplang_http.process import forks
+from mplang_http.process.fork_server import IDLE
+from mplang_http.process.forks import ForkServer
 from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 from processes import children, fork_server_of, spares_of
 
 MODULE = """
 import json, os, random, signal, socket, sys
 import numpy as np
-from mplang_http.fork_server import end_with_parent
+from mplang_http.process.fork_server import end_with_parent
 
 SPARES, rehearsed = 2, None
 

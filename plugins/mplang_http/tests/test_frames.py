@@ -7,10 +7,10 @@ import random
 import msgspec
 import numpy as np
 import pytest
-from mplang_http.connection import Connection
-from mplang_http.frames import CHUNK, Kind, frame
-from mplang_http.link import Link
-from mplang_http.values import Head, pack
+from mplang_http.link.connection import Connection
+from mplang_http.link.frames import CHUNK, Kind, frame
+from mplang_http.link.link import Link
+from mplang_http.wire.values import Head, pack
 
 VALUES = [
     np.arange(5),

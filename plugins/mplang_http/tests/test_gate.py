@@ -16,9 +16,9 @@ import pytest
 from http_raw import RawWorker
 from mplang_cli.cli import app
 from mplang_http import LocalCluster
-from mplang_http.config import WorkerConfig
-from mplang_http.status import cluster_status
-from mplang_http.worker_info import versions
+from mplang_http.base.config import WorkerConfig
+from mplang_http.cli.status import cluster_status
+from mplang_http.wire.worker_info import versions
 from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing import dialect

@@ -6,8 +6,8 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
-from mplang_http.front_gate import FrontGate
-from mplang_http.front_session import FrontSession
+from mplang_http.front.gate import FrontGate
+from mplang_http.front.session import FrontSession
 from mplang_testing.waiting import DEADLINE
 
 ASKED = SimpleNamespace(reads=(), storage=(), stores={})

@@ -14,8 +14,8 @@ import uvloop
 from hostile_requests import job
 from http_raw import DOUBLE, RawWorker, sha
 from mplang_http import LocalCluster
-from mplang_http.http_protocol import _OpenTransport
-from mplang_http.requests import Stored
+from mplang_http.front.http_protocol import _OpenTransport
+from mplang_http.wire.requests import Stored
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until_async
 
 pytestmark = pytest.mark.usefixtures("unharmed")

@@ -16,10 +16,10 @@ import pytest
 from http_raw import MB, NUMBERS, RawWorker, opening_of, program, read_response
 from log_reading import LogReader
 from mplang_http import LocalCluster
-from mplang_http.frames import CHUNK, PREFIX, Kind, frame
-from mplang_http.opening import Opening
-from mplang_http.requests import Stored
-from mplang_http.values import Head, pack
+from mplang_http.link.frames import CHUNK, PREFIX, Kind, frame
+from mplang_http.wire.opening import Opening
+from mplang_http.wire.requests import Stored
+from mplang_http.wire.values import Head, pack
 from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 
 import mplang_core as mp

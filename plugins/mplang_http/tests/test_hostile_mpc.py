@@ -26,7 +26,7 @@ import pytest
 from attacked_ops import OPS, X, Y, outcome
 from jax import lax
 from mplang_http import LocalCluster
-from mplang_http.status import cluster_status
+from mplang_http.cli.status import cluster_status
 from processes import engine_of
 
 import mplang_core as mp

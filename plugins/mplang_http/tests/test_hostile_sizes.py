@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hostile_requests import CONNECTIONS, DEEP, framed, jax_program, routes, value
 from http_raw import DOUBLE, MB, changed, program, read_response, sha
-from mplang_http.values import Head
+from mplang_http.wire.values import Head
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, in_time, pause, wait_until
 

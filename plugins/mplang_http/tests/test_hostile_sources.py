@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from log_reading import LogReader
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
+from mplang_http.tls.keygen import make_certificates
 from vendor_views import make_view
 
 import mplang_core as mp

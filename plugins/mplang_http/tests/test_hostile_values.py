@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hostile_requests import framed, job, refused, value
 from http_raw import DOUBLE, MB
-from mplang_http.requests import Public, Stored
-from mplang_http.values import Head
+from mplang_http.wire.requests import Public, Stored
+from mplang_http.wire.values import Head
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 

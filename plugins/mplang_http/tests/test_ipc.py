@@ -6,7 +6,7 @@ import os
 
 import msgspec
 import pytest
-from mplang_http import ipc
+from mplang_http.wire import ipc
 
 MB = 1 << 20
 

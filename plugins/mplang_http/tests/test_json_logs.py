@@ -15,8 +15,8 @@ import types
 import numpy as np
 import pytest
 from http_raw import RawWorker
-from mplang_http.forks import ForkServer
-from mplang_http.logs import configure_logging, json_event
+from mplang_http.base.logs import configure_logging, json_event
+from mplang_http.process.forks import ForkServer
 from mplang_testing.waiting import DEADLINE, wait_until
 
 import mplang_core as mp
@@ -153,7 +153,7 @@ def test_uncaught_exceptions_and_what_is_told_at_any_level(capfd):
     """In a process of its own, as the hooks are of the whole interpreter."""
     code = (
         "import asyncio, threading, warnings\n"
-        "from mplang_http.logs import configure_logging\n"
+        "from mplang_http.base.logs import configure_logging\n"
         "configure_logging('alice', 'json', 'error')\n"
         "async def main():\n"
         "    loop = asyncio.get_running_loop()\n"

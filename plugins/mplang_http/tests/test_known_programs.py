@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_http.known_programs import KnownPrograms
+from mplang_http.front.known_programs import KnownPrograms
 from mplang_policy import Asked
 
 

@@ -7,7 +7,7 @@ import pytest
 from hostile_requests import value
 from http_raw import MB, RawWorker, read_response
 from mplang_http import LocalCluster
-from mplang_http.tls import client_context
+from mplang_http.tls.contexts import client_context
 from mplang_testing.waiting import pause, wait_until
 
 import mplang_core as mp

@@ -6,11 +6,11 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mplang_http.config import Timeouts
-from mplang_http.credentials import LinkEnd
-from mplang_http.handshake import Handshake
-from mplang_http.link_end_server import LinkEndServer
-from mplang_http.links import Links
+from mplang_http.base.config import Timeouts
+from mplang_http.link.end_server import LinkEndServer
+from mplang_http.link.handshake import Handshake
+from mplang_http.link.links import Links
+from mplang_http.tls.credentials import LinkEnd
 from mplang_testing.waiting import DEADLINE, wait_until
 from msgspec import to_builtins
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from http_raw import RawWorker, program
-from mplang_http.log_quota import STRANGERS, LogQuota
-from mplang_http.tls import client_context
+from mplang_http.front.log_quota import STRANGERS, LogQuota
+from mplang_http.tls.contexts import client_context
 from mplang_testing.waiting import wait_until
 from two_coordinators import certificates, worker_of_two
 

@@ -10,9 +10,9 @@ import pytest
 from log_reading import LogReader
 from mplang_cli.cli import app
 from mplang_http import LocalCluster
-from mplang_http.client import RefusedError, WorkerClient
-from mplang_http.config import WorkerConfig
-from mplang_http.logs import configure_logging
+from mplang_http.base.config import WorkerConfig
+from mplang_http.base.logs import configure_logging
+from mplang_http.coordinator.client import RefusedError, WorkerClient
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE
 from typer.testing import CliRunner

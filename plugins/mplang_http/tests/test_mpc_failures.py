@@ -6,9 +6,9 @@ import socket
 import threading
 
 import pytest
-from mplang_http import mpc_channel
-from mplang_http.mpc_calls import MpcCalls
-from mplang_http.mpc_failures import MpcFailures
+from mplang_http.mpc import channel as mpc_channel
+from mplang_http.mpc.calls import MpcCalls
+from mplang_http.mpc.failures import MpcFailures
 
 from mplang_core.errors import AbortedError, CommError, MPLangError, RecvTimeoutError, RunError
 from mplang_core.ext import Failure

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from fault_testbed import FOREVER, KIT, FaultTestbed, works
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
+from mplang_http.tls.keygen import make_certificates
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER
 from processes import mpc_process_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fault_testbed import KIT, FaultTestbed, X, assert_error, works
 from mplang_http import LocalCluster
-from mplang_http.status import cluster_status
+from mplang_http.cli.status import cluster_status
 from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
 from processes import engine_of, mpc_process_of
 

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 from mplang_http import LocalCluster, WorkerConfig
-from mplang_http.failure_report import party_locations
+from mplang_http.coordinator.failure_report import party_locations
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, wait_until
 from mplang_trace.live_table import _table

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from http_raw import RawWorker, open_at_all
 from mplang_http import LocalCluster
-from mplang_http.remote_worker import RemoteWorker
-from mplang_http.worker_info import versions
+from mplang_http.coordinator.remote_worker import RemoteWorker
+from mplang_http.wire.worker_info import versions
 from mplang_testing import dialect
 from mplang_testing.waiting import wait_until
 

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 from http_raw import DOUBLE, RawWorker
-from mplang_http import LocalCluster, response_models
+from mplang_http import LocalCluster
+from mplang_http.front import response_models
 
 HERE = Path(__file__).parent
 METHODS = ("get", "put", "post", "delete")

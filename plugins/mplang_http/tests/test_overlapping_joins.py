@@ -8,13 +8,13 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from mplang_http import ipc
-from mplang_http.config import WorkerConfig
-from mplang_http.engine_process import EngineProcess
-from mplang_http.engines import Engines
-from mplang_http.front_session import FrontSession
-from mplang_http.process_log import ProcessLog
-from mplang_http.requests import Party, SessionRequest
+from mplang_http.base.config import WorkerConfig
+from mplang_http.front.engine_process import EngineProcess
+from mplang_http.front.engines import Engines
+from mplang_http.front.process_log import ProcessLog
+from mplang_http.front.session import FrontSession
+from mplang_http.wire import ipc
+from mplang_http.wire.requests import Party, SessionRequest
 from mplang_testing.waiting import wait_until_async
 
 from mplang_core.errors import AdmissionError

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from log_reading import LogReader
 from mplang_http import LocalCluster, WorkerConfig
-from mplang_http.client import WorkerClient
-from mplang_http.compatibility import WorkerFacts, check_parties, known_data
-from mplang_http.config import TlsFiles, installed_plugins
-from mplang_http.errors import RequestError
-from mplang_http.plugin_versions import Versions, compatible, misfits
-from mplang_http.requests import SessionRequest
-from mplang_http.status import cluster_status
+from mplang_http.base.config import TlsFiles, installed_plugins
+from mplang_http.base.errors import RequestError
+from mplang_http.base.plugin_versions import Versions, compatible, misfits
+from mplang_http.cli.status import cluster_status
+from mplang_http.coordinator.client import WorkerClient
+from mplang_http.coordinator.compatibility import WorkerFacts, check_parties, known_data
+from mplang_http.wire.requests import SessionRequest
 from mplang_tables import table
 
 import mplang_core as mp

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
-from mplang_http.client import WorkerClient
-from mplang_http.config import Limits
-from mplang_http.errors import RequestError
-from mplang_http.failure_budget import FailureBudget
-from mplang_http.status import cluster_status
+from mplang_http.base.config import Limits
+from mplang_http.base.errors import RequestError
+from mplang_http.cli.status import cluster_status
+from mplang_http.coordinator.client import WorkerClient
+from mplang_http.front.failure_budget import FailureBudget
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
 from processes import engine_of

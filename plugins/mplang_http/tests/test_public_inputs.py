@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from http_raw import NUMBERS, RawWorker, open_at_all, sha
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
-from mplang_http.remote_worker import RemoteWorker
-from mplang_http.requests import Uploaded
-from mplang_http.tls import client_context
-from mplang_http.values import frame_head, join_frame, pack
+from mplang_http.coordinator.remote_worker import RemoteWorker
+from mplang_http.tls.contexts import client_context
+from mplang_http.tls.keygen import make_certificates
+from mplang_http.wire.requests import Uploaded
+from mplang_http.wire.values import frame_head, join_frame, pack
 from mplang_policy import Ledger
 from mplang_testing import dialect
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from http_raw import DOUBLE, MB, RawWorker, changed, program
 from mplang_http import LocalCluster
-from mplang_http.tls import LINK_PROTOCOL, client_context
-from mplang_http.warm import SPARES
+from mplang_http.engine.warm import SPARES
+from mplang_http.tls.contexts import LINK_PROTOCOL, client_context
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
 from processes import descendants, processes_of_sessions

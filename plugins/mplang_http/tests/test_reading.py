@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from mplang_http.comm import HttpCommunicator
-from mplang_http.frames import CHUNK, Kind, frame
-from mplang_http.link import Link
-from mplang_http.links import Links
-from mplang_http.lost_link import LostLink
-from mplang_http.values import ALIGN, pack
+from mplang_http.link.comm import HttpCommunicator
+from mplang_http.link.frames import CHUNK, Kind, frame
+from mplang_http.link.link import Link
+from mplang_http.link.links import Links
+from mplang_http.link.lost_link import LostLink
+from mplang_http.wire.values import ALIGN, pack
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, pause, wait_until
 
 from mplang_core.errors import AbortedError, CommError, RecvTimeoutError
@@ -358,7 +358,7 @@ def test_a_link_whose_peer_does_not_answer_is_dropped(joined):
 
 
 def test_who_has_closed_a_run_as_well_waits_for_no_answer(party, pool, monkeypatch):
-    monkeypatch.setattr("mplang_http.links.CLOSE_TIMEOUT", NEVER)
+    monkeypatch.setattr("mplang_http.link.links.CLOSE_TIMEOUT", NEVER)
     comm, sock = party()
     sock.settimeout(DEADLINE)
     closing = pool.submit(comm.close, RUN)

@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 from http_raw import DOUBLE, RawWorker, Response, changed
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
-from mplang_http.tls import client_context
+from mplang_http.tls.contexts import client_context
+from mplang_http.tls.keygen import make_certificates
 from mplang_policy import Ledger
 from mplang_policy.ledger import Entry
 from mplang_testing.waiting import DEADLINE, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from mplang_analysis import follow
-from mplang_http.run_facts import ProgramFacts, RunFacts
+from mplang_http.wire.run_facts import ProgramFacts, RunFacts
 
 import mplang_core as mp
 from mplang_core.ext import WireError

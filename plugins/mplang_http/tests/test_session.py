@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import failing_ops
 import numpy as np
-from mplang_http.config import Limits, Timeouts
-from mplang_http.engine_process import Usage
-from mplang_http.front_session import FrontSession
-from mplang_http.job import Job
-from mplang_http.mpc_calls import MpcCalls
-from mplang_http.mpc_failures import MpcFailures
-from mplang_http.requests import Party, SessionRequest
-from mplang_http.session import Session
+from mplang_http.base.config import Limits, Timeouts
+from mplang_http.engine.job import Job
+from mplang_http.engine.session import Session
+from mplang_http.front.engine_process import Usage
+from mplang_http.front.session import FrontSession
+from mplang_http.mpc.calls import MpcCalls
+from mplang_http.mpc.failures import MpcFailures
+from mplang_http.wire.requests import Party, SessionRequest
 from mplang_testing.waiting import NEVER
 
 import mplang_core as mp

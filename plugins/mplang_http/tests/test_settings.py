@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from mplang_analysis import MAX_EFFORT
 from mplang_http import LocalCluster
-from mplang_http.config import EngineConfig
-from mplang_http.worker_info import worker_info
+from mplang_http.base.config import EngineConfig
+from mplang_http.wire.worker_info import worker_info
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError, PluginConflictError

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from mplang_crypto import encrypt, keygen
 from mplang_http import LocalCluster
-from mplang_http.keygen import make_certificates
+from mplang_http.tls.keygen import make_certificates
 from mplang_tables import table as literal, to_tensor
 
 import mplang_core as mp

@@ -18,8 +18,8 @@ import timed_ops
 from http_raw import RawWorker, program
 from log_reading import LogReader
 from mplang_http import LocalCluster
-from mplang_http.step_clock import FIRST, StepClock
-from mplang_http.tls import client_context
+from mplang_http.base.step_clock import FIRST, StepClock
+from mplang_http.tls.contexts import client_context
 from mplang_testing import dialect
 from mplang_testing.waiting import stays, wait_until
 from processes import engine_of, mpc_process_of, mpc_processes_of

@@ -9,11 +9,12 @@ import os
 import numpy as np
 import pytest
 from http_raw import RawWorker
-from mplang_http import LocalCluster, ipc
-from mplang_http.config import WorkerConfig
-from mplang_http.engine_data import EngineStorage
-from mplang_http.front_questions import MAX_ASKED, MAX_FILES
-from mplang_http.keygen import make_certificates
+from mplang_http import LocalCluster
+from mplang_http.base.config import WorkerConfig
+from mplang_http.engine.data import EngineStorage
+from mplang_http.front.questions import MAX_ASKED, MAX_FILES
+from mplang_http.tls.keygen import make_certificates
+from mplang_http.wire import ipc
 from mplang_testing.waiting import stays_async, wait_until, wait_until_async
 from test_data_sets import Engine, in_thread, served as served
 

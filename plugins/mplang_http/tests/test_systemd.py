@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from http_raw import DOUBLE, RawWorker
 from mplang_cli.cli import app
-from mplang_http.config import Timeouts
-from mplang_http.draining import SETTLE, TELL
-from mplang_http.service_manager import notify
+from mplang_http.base.config import Timeouts
+from mplang_http.front.draining import SETTLE, TELL
+from mplang_http.front.service_manager import notify
 from mplang_testing.waiting import DEADLINE
 from typer.testing import CliRunner
 

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from http_raw import DOUBLE, NUMBERS, RawWorker, Response, open_at_all, program
 from mplang_http import LocalCluster
-from mplang_http.config import Timeouts, TlsFiles, WorkerConfig
-from mplang_http.credentials import Authority, Credential, LinkEnd, session_statement
-from mplang_http.handshake import Handshake
-from mplang_http.keygen import make_certificates
-from mplang_http.requests import Stored
-from mplang_http.tls import LINK_PROTOCOL, client_context, link_in_hello
-from mplang_http.trust import read_certificates
-from mplang_http.values import join_frame, pack
+from mplang_http.base.config import Timeouts, TlsFiles, WorkerConfig
+from mplang_http.link.handshake import Handshake
+from mplang_http.tls.contexts import LINK_PROTOCOL, client_context, link_in_hello
+from mplang_http.tls.credentials import Authority, Credential, LinkEnd, session_statement
+from mplang_http.tls.keygen import make_certificates
+from mplang_http.tls.trust import read_certificates
+from mplang_http.wire.requests import Stored
+from mplang_http.wire.values import join_frame, pack
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, CommError, ConfigError

@@ -7,7 +7,7 @@ FORKS = """
 import os, ssl
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from mplang_http.tls_preload import preload_tls
+from mplang_http.engine.tls_preload import preload_tls
 
 def told():
     key = ec.generate_private_key(ec.SECP256R1()).public_key()

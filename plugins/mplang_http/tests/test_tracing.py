@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from mplang_cli.cli import app
 from mplang_http import LocalCluster
-from mplang_http.client import RefusedError, WorkerClient
-from mplang_http.job_monitor import JobMonitor, clock_offset
-from mplang_http.spans import read_spans
+from mplang_http.coordinator.client import RefusedError, WorkerClient
+from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
+from mplang_http.wire.spans import read_spans
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, wait_until
 from typer.testing import CliRunner

@@ -7,8 +7,9 @@ import os
 
 import numpy as np
 import pytest
-from mplang_http import LocalCluster, progress_bars
-from mplang_http.progress_bars import ProgressBars
+from mplang_http import LocalCluster
+from mplang_http.coordinator import progress_bars
+from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_testing.waiting import wait_until
 from processes import engine_of
 from rich.console import Console

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
-from mplang_http.config import WorkerConfig
-from mplang_http.worker import run_worker
+from mplang_http.base.config import WorkerConfig
+from mplang_http.cli.worker import run_worker
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from mplang_http import LocalCluster
-from mplang_http.config import TlsFiles
-from mplang_http.keygen import make_certificates
+from mplang_http.base.config import TlsFiles
+from mplang_http.tls.keygen import make_certificates
 
 
 def certificates(folder: Path) -> Mapping[str, TlsFiles]:

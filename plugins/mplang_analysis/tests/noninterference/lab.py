@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mplang_analysis import Holding, Memory
-from mplang_http.comm import HttpCommunicator
+from mplang_http.link.comm import HttpCommunicator
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec

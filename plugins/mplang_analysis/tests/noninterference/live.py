@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from mplang_analysis import Holding, Memory
 from mplang_http import LocalCluster
-from mplang_http.client import RefusedError
-from mplang_http.driver import SimpHttpDriver
-from mplang_http.natives import needed_natives
+from mplang_http.base.natives import needed_natives
+from mplang_http.coordinator.client import RefusedError
+from mplang_http.coordinator.driver import SimpHttpDriver
 from mplang_trace import Span, SpanRecorder
 
 import mplang_core as mp

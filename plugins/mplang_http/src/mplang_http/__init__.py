@@ -6,11 +6,11 @@ import importlib
 from typing import Any
 
 _MODULES = {
-    "HttpCommunicator": "comm",
-    "LocalCluster": "local",
-    "SimpHttpDriver": "driver",
-    "WorkerConfig": "config",
-    "create_worker_app": "app",
+    "HttpCommunicator": "link.comm",
+    "LocalCluster": "cli.local",
+    "SimpHttpDriver": "coordinator.driver",
+    "WorkerConfig": "base.config",
+    "create_worker_app": "front.app",
 }
 
 __all__ = [

@@ -10,7 +10,7 @@ from mplang_core.ext import BackendSpec, Check, ConfigError, SimpHost, hookimpl,
 
 
 def _connect(cluster: Any, **options: Any) -> SimpHost:
-    from mplang_http.driver import SimpHttpDriver
+    from mplang_http.coordinator.driver import SimpHttpDriver
 
     return make_host("http", SimpHttpDriver, cluster, options)
 
@@ -26,7 +26,7 @@ def mplang_doctor(config: str | None) -> Sequence[Check]:
     """Return whether engines are confined and limited here, and checks of a configuration."""
     from mplang_confinement import has_seccomp, landlock_version
 
-    from mplang_http.cgroups import why_not
+    from mplang_http.process.cgroups import why_not
 
     version = landlock_version()
     files = (
@@ -59,9 +59,9 @@ def mplang_doctor(config: str | None) -> Sequence[Check]:
 
 def _configuration(path: str) -> Iterator[Check]:
     """Yield checks of a worker's configuration."""
-    from mplang_http.certificates import ALARM, Certificates
-    from mplang_http.config import WorkerConfig
-    from mplang_http.warm import check_installed
+    from mplang_http.base.config import WorkerConfig
+    from mplang_http.engine.warm import check_installed
+    from mplang_http.tls.certificates import ALARM, Certificates
 
     try:
         config = WorkerConfig.from_yaml(path)

@@ -1,0 +1,1 @@
+"""What an analyst runs: the driver, and its client for each worker."""

@@ -1,0 +1,203 @@
+"""Whether the parties fit together: versions, settings and plugins, compared in one table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mplang_analysis import Label, Stored, differences, storage_of
+
+from mplang_core import Program
+from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_http.base.plugin_versions import USED, Versions, installed, may_differ, misfits
+from mplang_http.wire.worker_info import PROTOCOLS, own_versions
+
+if TYPE_CHECKING:
+    from mplang_data.stored import Entry
+
+COORDINATOR = "(coordinator)"  # no worker can have this name
+MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """What a worker tells of itself.
+
+    Attributes:
+        name: name of the party.
+        versions: versions and settings that have to fit together at all parties.
+        plugins: version by distribution.
+        families: names of the plugins, which are prefixes of the ops that they bring.
+        mode: ``production`` or ``development``.
+        data: what it tells of the data sets that the coordinator may read, by name.
+        stored: what it tells of the values that the coordinator has stored, by name.
+    """
+
+    name: str
+    versions: Versions
+    plugins: Mapping[str, str]
+    families: frozenset[str]
+    mode: str
+    data: Mapping[str, Any]
+    stored: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
+        """Read the response of ``/facts``; what is malformed raises a builtin exception."""
+        alike, plugins, since = facts["alike"], facts["plugins"], facts.get("compatible", {})
+        if max(map(len, (alike, plugins, since))) > MAX_ROWS:
+            raise ValueError("too much")
+        return cls(
+            name,
+            Versions(
+                {_cell(key): _cell(value) for key, value in alike.items()},
+                {_cell(key): _cell(value) for key, value in since.items()},
+                may_differ((str(each["group"]), _cell(each["distribution"])) for each in plugins),
+            ),
+            {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
+            frozenset(str(each["name"]) for each in plugins),
+            str(facts["mode"]),
+            facts["data"],
+            facts.get("stored", {}),
+        )
+
+
+def known_data(workers: list[WorkerFacts]) -> Any:
+    """Return the catalogue that the workers tell; ``None`` where no program can name a data set.
+
+    Raises:
+        ConfigError: a worker tells none; names it.
+    """
+    try:
+        from mplang_data import Catalogue
+        from mplang_data.description import read_descriptions
+    except ModuleNotFoundError:
+        return None
+    found, stored = {}, {}
+    for each in workers:
+        try:
+            found[each.name] = read_descriptions(each.data, newer=True)
+            entries = _entries(each)
+        except (ConfigError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(f"{each.name} tells no catalogue of data sets: {error}") from None
+        stored[each.name] = {name: (entry.nest, entry.kinds) for name, entry in entries.items()}
+    return Catalogue(found, stored)
+
+
+def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
+    """Return the labels of what a program loads, as the workers tell; what they do not is left out.
+
+    Args:
+        program: the program.
+        workers: the workers by rank.
+    """
+    loads = [use for use in storage_of(program) if use.action == "load"]
+    if not loads:
+        return {}
+    from mplang_data.stored import Held, StoreError
+    from mplang_data.stored.run import resolve
+
+    held = {
+        rank: {name: [Held(entry.card(), True)] for name, entry in _entries(each).items()}
+        for rank, each in enumerate(workers)
+    }
+    found: dict[str, dict[int, Label]] = {}
+    for load in loads:
+        with contextlib.suppress(StoreError):  # the workers say so, and by name
+            for name, labels in resolve([load], [each.name for each in workers], held)[1].items():
+                found.setdefault(name, {}).update(labels)
+    return found
+
+
+def _entries(worker: WorkerFacts) -> dict[str, Entry]:
+    from mplang_data.stored import Entry
+
+    return {
+        str(name): Entry(**{field: each[field] for field in Entry.model_fields if field in each})
+        for name, each in worker.stored.items()
+    }
+
+
+def check_parties(workers: list[WorkerFacts]) -> None:
+    """Check that the versions of all parties fit together, and the settings of the workers.
+
+    They are the same, or the newer package declares that the older one fits. What a party does not
+    have counts for nothing: it may not need it. Settings are those of kernels, which a coordinator
+    does not run.
+
+    Raises:
+        ConfigError: they differ; with a table, and what to install where.
+    """
+    own = own_versions()
+    wrong = misfits([own, *(each.versions for each in workers)])
+    if not wrong:
+        return
+    mine, told = own.there, {COORDINATOR: own.there}
+    told |= {each.name: each.versions.there for each in workers}
+    rows = {party: {n: v for n, v in has.items() if n in wrong} for party, has in told.items()}
+    table = differences(rows)
+    others = {
+        party: {n: mine[n] for n in sorted(wrong & mine.keys()) if has.get(n, mine[n]) != mine[n]}
+        for party, has in told.items()
+        if party != COORDINATOR
+    }
+    advice = _advice("to have the coordinator's versions", others)
+    raise ConfigError(
+        "\n".join(["the parties do not fit together; make these the same:", table, *advice])
+    )
+
+
+def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
+    """Check that each worker has the plugins whose ops a program uses.
+
+    All workers check the whole program, so they need the plugins of one another's ops, too.
+
+    Raises:
+        ConfigError: a plugin is missing; with a table, and what to install where.
+    """
+    used = {op.opcode.partition(".")[0] for op in program.graph.walk()}
+    here = installed()
+    needed = {
+        record.name: record.distribution
+        for record in plugin_manager.records()
+        if record.name in used and record.group in USED and record.distribution in here
+    }
+    lacking = {
+        worker.name: {name for family, name in needed.items() if family not in worker.families}
+        for worker in workers
+    }
+    missing = sorted(set().union(*lacking.values()))
+    if not missing:
+        return
+    rows = {COORDINATOR: {name: here[name] for name in missing}}
+    for party, names in lacking.items():
+        rows[party] = {name: "not there" if name in names else here[name] for name in missing}
+    wanted = {party: {n: here[n] for n in sorted(names)} for party, names in lacking.items()}
+    raise ConfigError(
+        "\n".join(
+            [
+                "all workers check the whole program, and not all of them have its plugins:",
+                differences(rows),
+                *_advice("name them in the workers' `plugins`, and install them", wanted),
+            ]
+        )
+    )
+
+
+def _advice(what: str, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield what to install where: packages and versions of this process, not those of others."""
+    commands = {
+        party: [f"'{n}=={v}'" for n, v in packages.items() if n not in PROTOCOLS]
+        for party, packages in wanted.items()
+    }
+    if any(commands.values()):
+        yield f"{what}:"
+    for party, packages in commands.items():
+        if packages:
+            yield f"  at {party}: pip install {' '.join(packages)}"
+
+
+def _cell(text: Any) -> str:
+    return printable(str(text))[:MAX_CELL]

@@ -1,0 +1,279 @@
+"""A worker as its coordinator sees it: its session, its jobs, and the values that it holds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from mplang_trace import now
+
+from mplang_core import BaseType, Mask, MPType, Program, TensorType
+from mplang_core.ext import AbortedError, Failure, HostVar, Recorder, RunError, WireError, type_of
+from mplang_http.coordinator.client import LostWorkerError, RefusedError, WorkerClient
+from mplang_http.coordinator.compatibility import WorkerFacts
+from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
+from mplang_http.coordinator.progress_bars import ProgressBars
+from mplang_http.coordinator.references import Literal, Ref
+from mplang_http.wire.requests import Input, JobRequest, Stored, Uploaded
+from mplang_http.wire.spans import MAX_SPANS, read_spans
+from mplang_http.wire.stored_value import PUBLIC_NAME
+from mplang_http.wire.values import frame_head, pack, split_frame
+
+POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
+START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
+MAX_RELEASED = 1000  # names of values in one request
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run of a program, as all its parties get it.
+
+    Attributes:
+        run: name of the run.
+        generation: generation of the session in which it begins.
+        program: the program.
+        digest: SHA-256 of the program's bytes, in hex.
+        data: the program's bytes.
+        inputs: its inputs.
+        parties: ranks that run it.
+        step: whether the program is one op of standard mode or of an eager call.
+    """
+
+    run: str
+    generation: int
+    program: Program
+    digest: str
+    data: bytes
+    inputs: Sequence[HostVar]
+    parties: Mask
+    step: bool
+
+
+class RemoteWorker:
+    """Worker of one party of a session.
+
+    It has no reference to its driver, so that the driver can be garbage-collected.
+
+    Args:
+        rank: rank of the party.
+        client: client of the worker.
+        session: name of the session.
+        monitor: is told what the worker says of its jobs.
+        bars: progress bars for long uploads and downloads.
+
+    Attributes:
+        rank: rank of the party.
+        name: its name.
+        address: address of the worker.
+        client: client for requests that are none of these.
+        linked: whether its processes are linked to those of the other parties, as it said last.
+    """
+
+    def __init__(
+        self, rank: int, client: WorkerClient, session: str, monitor: JobMonitor, bars: ProgressBars
+    ) -> None:
+        self.rank, self.name, self.address = rank, client.name, client.address
+        self.client, self._monitor, self._bars = client, monitor, bars
+        self._path = ("v1", "sessions", session)
+        self._dropped: deque[str] = deque()  # names of values to release
+        self._given_up: set[str] = set()
+        self.linked = False
+
+    # -- the session
+
+    def facts(self) -> WorkerFacts:
+        """Return what it tells of itself."""
+        found = self.client.request("GET", "facts", patience=START_TIMEOUT)
+        return WorkerFacts.read(self.name, found)
+
+    def open(self, request: Mapping[str, Any]) -> Any:
+        """Open the session, or start its next generation.
+
+        Args:
+            request: the SessionRequest, without the rank.
+
+        Returns:
+            The credentials of this party's engine, and of its MPC process; ``None`` for none.
+        """
+        body = json.dumps({**request, "rank": self.rank}).encode()
+        found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
+        return found["credential"], found["native"]
+
+    def link(self, request: Mapping[str, Any]) -> None:
+        """Link it to its peers.
+
+        Args:
+            request: the LinkRequest.
+        """
+        body = [json.dumps(request).encode()]
+        self.client.request("POST", *self._path, "links", body=body, patience=START_TIMEOUT)
+        self.linked = True
+
+    def pass_on(self, approval: bytes) -> bool:
+        """Pass an approval on; return whether it counts there."""
+        found = self.client.request("POST", *self._path, "approvals", body=[approval])["counts"]
+        return bool(found)
+
+    def renew(self) -> None:
+        """Renew the lease of the session, and release dropped values."""
+        names = self._drain()
+        try:
+            body = [json.dumps(names).encode()]
+            found = self.client.request("POST", *self._path, "release", body=body)
+            self.linked = found.get("linked", True) is True
+        except RefusedError as error:
+            if error.status == 429:  # its engine is busy
+                self._dropped.extend(names)
+        except LostWorkerError:
+            self._dropped.extend(names)  # it may be slow only, so release them next time
+        except RunError:
+            pass  # the session has ended at the worker
+
+    def _drain(self) -> list[str]:
+        """Remove and return names of dropped values; other threads append to them."""
+        found: list[str] = []
+        with contextlib.suppress(IndexError):
+            while len(found) < MAX_RELEASED:
+                found.append(self._dropped.popleft())
+        return found
+
+    def end_session(self) -> None:
+        """End the session, if the worker responds."""
+        with contextlib.suppress(RunError):
+            self.client.request("DELETE", *self._path)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+    # -- jobs
+
+    def run(self, job: Job, recorder: Recorder | None) -> list[Ref | None]:
+        """Run a job, and wait for its end.
+
+        Args:
+            job: the job.
+            recorder: takes its spans; ``None`` if nothing is recorded.
+
+        Returns:
+            One reference per output, ``None`` where this party holds none.
+
+        Raises:
+            MPLangError: the job failed, or was refused.
+            AbortedError: it was given up.
+            LostWorkerError: the worker does not respond.
+        """
+        request = JobRequest(
+            job.run, job.digest, job.generation, [self._input(each) for each in job.inputs],
+            list(job.parties), self._drain(), recorder is not None, job.step,
+        )  # fmt: skip
+        body = msgspec.msgpack.encode(request)
+        sent = now()
+        try:
+            status = self._begin(job, body)
+        except RefusedError as error:
+            if error.code != "unknown-program":
+                raise
+            self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
+            sent = now()
+            status = self._begin(job, body)
+        self._monitor.update(self.rank, status)
+        while status["state"] in ("queued", "running"):
+            if job.run in self._given_up:
+                raise AbortedError(f"party {self.rank} did not end in time")
+            status = self.client.request("GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL)
+            self._monitor.update(self.rank, status)
+        if recorder is not None and status.get("observable") is not False:
+            self._fetch_spans(recorder, status, sent)
+        if status["state"] != "done":
+            raise Failure(**status["error"]).error()
+        return self._results(job, status["held"])
+
+    def _begin(self, job: Job, body: bytes) -> Any:
+        """Submit a job; return its status once it has ended, or after a while."""
+        return self.client.request(
+            "POST", *self._path, "jobs", body=[body], wait=POLL_INTERVAL, run=job.run
+        )
+
+    def _fetch_spans(self, recorder: Recorder, status: Mapping[str, Any], sent: float) -> None:
+        """Download the spans of a run into a recorder; ignore errors."""
+        heard = now()
+        path = (*self._path, "jobs", recorder.run, "spans")
+        with contextlib.suppress(RunError, WireError):
+            found = read_spans(self.client.fetch(*path, max_size=MAX_SPANS).data)
+            offset = clock_offset(sent, status["begun"], status["now"], heard)
+            recorder.take(found.spans, found.dropped, offset)
+
+    def _results(self, job: Job, held: Sequence[bool]) -> list[Ref | None]:
+        found: list[Ref | None] = []
+        for i, (is_here, out) in enumerate(zip(held, job.program.graph.outputs, strict=True)):
+            assert isinstance(out.type, MPType)
+            ref = Ref(f"{job.run}.{i}", out.type.base, self._dropped) if is_here else None
+            found.append(ref)
+        return found
+
+    def _input(self, var: HostVar) -> Input:
+        """Return an input for a request; a large literal is uploaded before."""
+        literal = var.values[self.rank]
+        if not isinstance(literal, Literal):
+            return Stored([None if each is None else each.name for each in var.values])
+        if isinstance(literal.input, Uploaded) and self.rank not in literal.refs:
+            literal.refs[self.rank] = self._upload(literal.input.digest, literal.array)
+        return literal.input
+
+    def cancel(self, run: str, reason: str) -> None:
+        """Cancel a run, if the worker responds.
+
+        Args:
+            run: name of the run.
+            reason: text for its error.
+        """
+        with contextlib.suppress(RunError):
+            self.client.request("DELETE", *self._path, "jobs", run, reason=reason)
+
+    def give_up(self, run: str) -> None:
+        """Wait for the end of a run no more."""
+        self._given_up.add(run)
+
+    # -- values
+
+    def put(self, name: str, value: Any) -> Ref:
+        """Upload a value.
+
+        Args:
+            name: its name at the worker.
+            value: array, table, or value of a plugin's type.
+        """
+        self._send(value, "values", name)
+        return Ref(name, type_of(value), self._dropped)
+
+    def _upload(self, digest: str, array: Any) -> Ref:
+        """Upload a public input."""
+        self._send(array, "inputs", digest)
+        return Ref(PUBLIC_NAME + digest, type_of(array), self._dropped)
+
+    def _send(self, value: Any, *place: str) -> None:
+        head, buffers = pack(value)
+        body, size = [frame_head(head), *buffers], sum(map(len, buffers))
+        with self._bars.track(f"put to {self.name}", size) as on_progress:
+            self.client.request("PUT", *self._path, *place, body=body, on_progress=on_progress)
+
+    def fetch(self, ref: Ref) -> Any:
+        """Download a value."""
+        size = _byte_size(ref.kind)
+        with self._bars.track(f"fetch from {self.name}", size) as on_progress:
+            data = self.client.fetch(*self._path, "values", ref.name, on_progress=on_progress)
+        return split_frame(data.data).value(ref.kind)
+
+
+def _byte_size(kind: BaseType) -> int | None:
+    """Return the size in bytes of a type's values; ``None`` if it is unknown."""
+    if not isinstance(kind, TensorType):
+        return None
+    return math.prod(kind.shape) * kind.dtype.numpy.itemsize

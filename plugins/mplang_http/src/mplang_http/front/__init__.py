@@ -1,0 +1,1 @@
+"""Front of a worker: port, key, HTTP, gate and storage; no code of a coordinator runs here."""

@@ -1,0 +1,1 @@
+"""Links between the parties of a session: connections, frames, and communicators on them."""

@@ -1,0 +1,1 @@
+"""Processes of a worker: forked, limited, named, called and ended."""
