@@ -32,11 +32,11 @@ from mplang_analysis.labels import own
 from mplang_crypto import CiphertextType
 from mplang_crypto.types import Ciphertext, PublicKey
 from mplang_http.link.frames import Kind, frame
-from mplang_http.link.handshake import UPGRADE
 from mplang_http.tls import credentials
 from mplang_http.tls.contexts import LINK_PROTOCOL
 from mplang_http.tls.keygen import make_certificates
 from mplang_http.tls.trust import read_certificates
+from mplang_http.wire.protocols import UPGRADE
 from mplang_http.wire.requests import Public, Stored
 from mplang_http.wire.values import join_frame, pack
 from mplang_spu import ShareType, SpuConfig, conversion, engine

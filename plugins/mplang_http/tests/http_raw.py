@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 import numpy as np
 from mplang_http.base.address import split_address
-from mplang_http.wire.opening import Opening, sha256
+from mplang_http.base.digests import sha256
+from mplang_http.wire.opening import Opening
 from mplang_http.wire.requests import Public, Stored
 from mplang_http.wire.values import join_frame, pack
 from mplang_http.wire.worker_info import settings

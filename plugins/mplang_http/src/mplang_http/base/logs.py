@@ -11,22 +11,34 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from mplang_analysis.shortening import shortened
 
 from mplang_core.ext import printable
-from mplang_http.engine.job import Job
 
 MAX_MESSAGE = 1000  # bytes
 MAX_DETAIL = 64_000  # characters of a traceback
 FIELDS = ("party", "session", "run", "op")
-_context: ContextVar[tuple[str | None, Job | None]] = ContextVar("mplang_log", default=(None, None))
+
+
+class LoggedRun(Protocol):
+    """Run of a program, as log records name it."""
+
+    run: str
+
+    def op_location(self) -> dict[str, str | None]:
+        """Return the running op, and its line in the coordinator's source."""
+
+
+_context: ContextVar[tuple[str | None, LoggedRun | None]] = ContextVar(
+    "mplang_log", default=(None, None)
+)
 _cause: ContextVar[str | None] = ContextVar("mplang_log_cause", default=None)
 
 
 @contextlib.contextmanager
-def log_context(session: str, job: Job | None = None) -> Iterator[None]:
+def log_context(session: str, job: LoggedRun | None = None) -> Iterator[None]:
     """Attach a session and a job to all log records of this thread.
 
     Args:

@@ -21,6 +21,7 @@ from mplang_confinement import give_up_calls
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
 from mplang_http.base.config import EngineConfig
+from mplang_http.base.digests import sha256
 from mplang_http.base.errors import RequestError
 from mplang_http.base.logs import configure_logging
 from mplang_http.engine.labels import SessionLabels
@@ -30,7 +31,7 @@ from mplang_http.process.call_server import CallServer, FileReply, log_to
 from mplang_http.process.name import name_process
 from mplang_http.process.session_argument import SessionArgument
 from mplang_http.wire import ipc
-from mplang_http.wire.opening import Opening, sha256, shown_program
+from mplang_http.wire.opening import Opening, shown_program
 from mplang_http.wire.requests import Input, JobRequest, Stored
 from mplang_http.wire.run_facts import RunFacts
 from mplang_http.wire.stored_value import label_of_put

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from mplang_analysis import Followed, Label, Memory, Stored
 
 from mplang_core import Program
+from mplang_http.base.digests import sha256
 from mplang_http.engine.known_labels import KnownLabels
-from mplang_http.wire.opening import Opening, sha256
+from mplang_http.wire.opening import Opening
 from mplang_http.wire.requests import JobRequest
 
 

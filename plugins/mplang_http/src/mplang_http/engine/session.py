@@ -30,6 +30,7 @@ from mplang_core.ext import (
     participants_of,
 )
 from mplang_http.base.config import Limits
+from mplang_http.base.digests import sha256
 from mplang_http.base.errors import RequestError
 from mplang_http.base.logs import log_context
 from mplang_http.base.natives import needed_natives
@@ -40,7 +41,7 @@ from mplang_http.engine.run_storage import RunStorage
 from mplang_http.engine.values import SessionValues
 from mplang_http.link.comm import HttpCommunicator
 from mplang_http.mpc.calls import MpcCalls
-from mplang_http.wire.opening import NO_LOGS, Logs, Opening, sha256, shown_program
+from mplang_http.wire.opening import NO_LOGS, Logs, Opening, shown_program
 from mplang_http.wire.requests import JobRequest, Stored
 from mplang_http.wire.stored_value import StoredValue
 

@@ -23,9 +23,9 @@ from mplang_http.front.log_quota import STRANGERS
 from mplang_http.front.openapi import Api, Content
 from mplang_http.front.request_context import BINARY, EVENTS, RequestContext
 from mplang_http.front.uploads import check_digest
-from mplang_http.link.handshake import UPGRADE
 from mplang_http.wire.observability import not_observable
 from mplang_http.wire.opening import Sha256
+from mplang_http.wire.protocols import UPGRADE
 from mplang_http.wire.requests import JobRequest, LinkRequest, Name, SessionRequest
 from mplang_http.wire.stored_value import check_name
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_http.base.config import WorkerConfig
+from mplang_http.base.digests import sha256
 from mplang_http.front.jobs import KnownJob
 from mplang_http.front.session import FrontSession
 from mplang_http.front.threads import in_thread
-from mplang_http.wire.opening import Opening, sha256
+from mplang_http.wire.opening import Opening
 
 if TYPE_CHECKING:
     from mplang_data.stored import Sink, StoreError

@@ -20,9 +20,9 @@ from mplang_http.base.config import Timeouts
 from mplang_http.link.connection import Connection, TlsConnection
 from mplang_http.tls.contexts import LINK_PROTOCOL
 from mplang_http.tls.credentials import LinkEnd
+from mplang_http.wire.protocols import UPGRADE
 
 MAX_HEAD = 4096  # bytes
-UPGRADE = "mplang-link/4"
 _VERSION = re.compile("mplang-link/[0-9]{1,3}")
 _GET_LINK = b"GET /link "
 

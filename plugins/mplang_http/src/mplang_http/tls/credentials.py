@@ -25,8 +25,8 @@ from msgspec import Meta
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_http.base.config import TlsFiles
+from mplang_http.base.digests import sha256
 from mplang_http.tls.trust import Trust
-from mplang_http.wire.opening import sha256
 
 LIFETIME = datetime.timedelta(days=7)
 SKEW = datetime.timedelta(hours=1)  # by which clocks of parties may differ

@@ -9,7 +9,6 @@ the hashes one by one, so that the error can say what differs.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from mplang_analysis import Label
 from msgspec import Meta
 
 from mplang_core.ext import WireError
+from mplang_http.base.digests import sha256
 
 MAX_OPENING = 1 << 20  # bytes
 
@@ -166,16 +166,6 @@ def read_labels(openings: Mapping[int, Opening], size: int) -> list[dict[int, La
             if told is not None:
                 labels[rank] = Label.decode(told)
     return found
-
-
-def sha256(data: Sequence[Any] | Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain data, in hex.
-
-    Example:
-        >>> sha256({"a": 1, "b": 2}) == sha256({"b": 2, "a": 1})
-        True
-    """
-    return hashlib.sha256(_encoder.encode(data)).hexdigest()
 
 
 # built at import: msgspec crashes if two threads are the first to use a type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from mplang_analysis import PUBLIC, differences
@@ -13,7 +13,6 @@ from mplang_http.base.address import split_address
 from mplang_http.base.config import WorkerConfig, is_loopback
 from mplang_http.base.errors import RequestError
 from mplang_http.base.plugin_versions import Versions, misfits
-from mplang_http.engine.values import SessionValues
 from mplang_http.tls.credentials import Credential
 from mplang_http.wire.opening import Sha256
 from mplang_http.wire.stored_value import StoredValue, check_name
@@ -121,12 +120,30 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _decode(_link_decoder, data)
 
 
+class InputValues(Protocol):
+    """Values of a session, among which a request's inputs are found."""
+
+    def get(self, name: str) -> StoredValue:
+        """Return a value that was put, or a result.
+
+        Raises:
+            RequestError: there is no such value.
+        """
+
+    def public_input(self, digest: str) -> StoredValue:
+        """Return a public input by the SHA-256 of its bytes.
+
+        Raises:
+            RequestError: it was not uploaded.
+        """
+
+
 class Public(msgspec.Struct, frozen=True, array_like=True, tag="public"):
     """Input that all parties are given: a small value, framed."""
 
     value: bytes
 
-    def read(self, rank: int, values: SessionValues) -> StoredValue:
+    def read(self, rank: int, values: InputValues) -> StoredValue:
         """Return the value.
 
         Args:
@@ -145,7 +162,7 @@ class Uploaded(msgspec.Struct, frozen=True, array_like=True, tag="uploaded"):
 
     digest: Sha256
 
-    def read(self, rank: int, values: SessionValues) -> StoredValue:
+    def read(self, rank: int, values: InputValues) -> StoredValue:
         """Return the value.
 
         Args:
@@ -167,7 +184,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True, tag="stored"):
         for name in self.names:
             check_name(name or "")
 
-    def read(self, rank: int, values: SessionValues) -> StoredValue | None:
+    def read(self, rank: int, values: InputValues) -> StoredValue | None:
         """Return this party's value.
 
         Args:

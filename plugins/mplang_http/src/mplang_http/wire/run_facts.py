@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from mplang_core import Mask, Program
 from mplang_core.ext import WireError
-from mplang_http.wire.opening import sha256
+from mplang_http.base.digests import sha256
 from mplang_http.wire.requests import Input, Public, Stored
 from mplang_http.wire.values import Buffer, read_plain
 

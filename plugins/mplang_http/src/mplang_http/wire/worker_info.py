@@ -14,9 +14,7 @@ from mplang_core.ext import CORE, WIRE_VERSION, PluginConflictError, passes, plu
 from mplang_http.base.config import EngineConfig
 from mplang_http.base.natives import native_names
 from mplang_http.base.plugin_versions import Versions, compatible, installed, may_differ_here
-from mplang_http.link.handshake import UPGRADE
-
-PROTOCOLS = {"wire": str(WIRE_VERSION), "link": UPGRADE}
+from mplang_http.wire.protocols import PROTOCOLS, UPGRADE
 
 
 def versions() -> dict[str, str]:
