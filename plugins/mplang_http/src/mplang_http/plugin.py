@@ -60,7 +60,7 @@ def mplang_doctor(config: str | None) -> Sequence[Check]:
 def _configuration(path: str) -> Iterator[Check]:
     """Yield checks of a worker's configuration."""
     from mplang_http.base.config import WorkerConfig
-    from mplang_http.engine.warm import check_installed
+    from mplang_http.process.imports import check_installed
     from mplang_http.tls.certificates import ALARM, Certificates
 
     try:

@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError, RunError
 from mplang_http.base.config import TlsFiles, WorkerConfig, WorkerMode, installed_plugins
+from mplang_http.front.warm_process import WARM
 from mplang_http.process.backoff import Backoff
 from mplang_http.process.forks import Child, ForkServer, how_ended
 
@@ -223,7 +224,7 @@ class LocalCluster:
 
     def _new_server(self) -> ForkServer:
         """Return a fork server of workers, which has imported what their engines need."""
-        made = ForkServer("mplang_http.cli.worker")
+        made = ForkServer("mplang_http.cli.worker", WARM)
         plugins = self._configs[self._names[0]].model_dump(mode="json")["plugins"]
         try:
             made.prepare({"plugins": plugins})

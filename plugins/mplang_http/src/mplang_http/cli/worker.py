@@ -19,7 +19,6 @@ from mplang_core.ext import ConfigError
 from mplang_http.base.config import EngineConfig, WorkerConfig
 from mplang_http.base.logs import configure_logging, limit_log
 from mplang_http.cli.local import MAX_ERROR, READY
-from mplang_http.engine.warm import check_installed, preload, restrict
 from mplang_http.front.acceptor import Acceptor
 from mplang_http.front.app import create_worker_app
 from mplang_http.front.data_sets import check_data
@@ -30,6 +29,7 @@ from mplang_http.front.warm_process import WARM
 from mplang_http.process.cgroups import engine_cgroups
 from mplang_http.process.fork_server import end_with_parent
 from mplang_http.process.forks import ForkServer
+from mplang_http.process.imports import check_installed, preload, restrict
 from mplang_http.tls.certificates import Certificates
 
 FLUSH = 0.1  # seconds for the last responses

@@ -6,30 +6,25 @@ file of its own, and no port.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
-import importlib.util
-from collections.abc import Mapping
 from typing import Any
 
 from mplang_analysis import admission_checks
 from mplang_confinement import give_up_files, give_up_privileges
 
-from mplang_core.ext import ConfigError, PluginError, plugin_manager
-from mplang_http.base import plugin_versions
-from mplang_http.base.config import EngineConfig, PluginConfig
+from mplang_core.ext import ConfigError, plugin_manager
+from mplang_http.base.config import EngineConfig
 from mplang_http.base.logs import configure_logging
 from mplang_http.engine import checker, engine
 from mplang_http.engine.tls_preload import preload_tls
 from mplang_http.mpc import process as mpc_process
+from mplang_http.process.imports import Plugins, preload, restrict
 from mplang_http.process.session_argument import EngineArgument
 from mplang_http.wire import ipc
 from mplang_http.wire.worker_info import worker_info
 
 SPARES = 3  # children forked ahead: the engine, the checker and the MPC process of the next session
-
-__all__ = ["SPARES", "EngineArgument", "preload", "prepare", "rehearse", "restrict", "run"]
 
 
 def run(argument: dict[str, Any], file: int) -> None:
@@ -66,63 +61,6 @@ def rehearse(argument: dict[str, Any]) -> None:
         for make in (engine.Engine, mpc_process.MpcProcess):
             make(given, ours)
     gc.collect()  # they refer to themselves
-
-
-Plugins = Mapping[str, PluginConfig] | None
-
-
-def restrict(plugins: Plugins) -> None:
-    """Let this process import no plugins but these; import nothing.
-
-    Raises:
-        ConfigError: one is not installed in that version.
-    """
-    if plugins is None:
-        return
-    try:
-        plugin_versions.restrict({name: each.version for name, each in plugins.items()})
-    except PluginError as error:
-        raise ConfigError(f"field 'plugins': {error}") from None
-
-
-def check_installed(config: EngineConfig) -> None:
-    """Check that what a configuration imports is installed; import nothing.
-
-    Raises:
-        ConfigError: a module is missing, or a plugin in that version.
-    """
-    for module in config.imports:
-        try:
-            installed = importlib.util.find_spec(module) is not None
-        except (ImportError, ValueError):
-            installed = False
-        if not installed:
-            raise ConfigError(
-                f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
-                "a worker imports nothing from its working directory"
-            )
-    try:
-        plugin_versions.check({k: each.version for k, each in (config.plugins or {}).items()})
-    except PluginError as error:
-        raise ConfigError(f"WorkerConfig {config.name}: field 'plugins': {error}") from None
-
-
-def preload(plugins: Plugins) -> None:
-    """Import the plugins, and what their kernels import when they first run.
-
-    Args:
-        plugins: those that may be imported; all if ``None``.
-
-    Raises:
-        ConfigError: one is not installed in that version.
-    """
-    restrict(plugins)
-    plugin_manager.load_all()
-    for _, module in plugin_manager.modules():
-        tell = getattr(module, "mplang_preload", None)
-        for name in tell() if tell is not None else ():
-            with contextlib.suppress(ImportError):  # its kernels tell
-                importlib.import_module(name)
 
 
 def _configure(plugins: Plugins) -> None:
