@@ -8,14 +8,13 @@ import socket
 import ssl
 from typing import Any
 
-import uvicorn
-
 from mplang_http.base.config import WorkerConfig
 from mplang_http.base.logs import log_cause
 from mplang_http.front.engines import Engines
 from mplang_http.front.http_protocol import KEEP_ALIVE, Connections, LimitedHttpProtocol
 from mplang_http.front.log_quota import STRANGERS
 from mplang_http.front.unknown_clients import UnknownClients
+from mplang_http.front.uvicorn_protocol import server_settings
 from mplang_http.link.handshake import link_in_head
 from mplang_http.tls.certificates import Certificates
 from mplang_http.tls.contexts import link_in_hello
@@ -41,11 +40,7 @@ class Acceptor:
         self._config = config
         self._certificates = certificates
         self._engines = engines
-        self._uvicorn = uvicorn.Config(
-            app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
-            timeout_keep_alive=KEEP_ALIVE, server_header=False, proxy_headers=False,
-        )  # fmt: skip
-        self._uvicorn.load()
+        self._settings = server_settings(app, keep_alive=KEEP_ALIVE)
         self._connections = Connections()
         self._unknown = UnknownClients(config.limits.unknown)
 
@@ -117,7 +112,7 @@ class Acceptor:
 
     def _make_protocol(self) -> LimitedHttpProtocol:
         return LimitedHttpProtocol(
-            self._uvicorn,
+            self._settings,
             self._connections,
             self._config,
             self._certificates,

@@ -14,11 +14,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-import httptools
-import uvicorn
 from cryptography.x509 import Certificate
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from mplang_core.ext import AdmissionError
 from mplang_http.base.config import WorkerConfig, is_loopback
@@ -26,9 +22,9 @@ from mplang_http.base.logs import log_cause
 from mplang_http.front.body_receiver import BodyReceiver
 from mplang_http.front.log_quota import STRANGERS
 from mplang_http.front.session_credentials import SessionCredentials
+from mplang_http.front.uvicorn_protocol import ServerConnections, ServerSettings, UvicornProtocol
 from mplang_http.tls.certificates import Certificates, peer_certificates
 
-READ_AHEAD = 1 << 20  # bytes of a body to buffer before the application reads them
 PACKET = 8 << 10  # bytes that are held until the end of a response
 PROBES = (b"/health", b"/ready")  # what may be asked without a certificate, once a connection
 KEEP_ALIVE = 75  # seconds that an idle connection is kept open
@@ -43,7 +39,7 @@ def _is_loopback(host: bytes) -> bool:
     return False
 
 
-class Connections(ServerState):
+class Connections(ServerConnections):
     """Connections of a worker.
 
     Attributes:
@@ -92,14 +88,14 @@ class _OpenTransport:
         return getattr(self._transport, name)
 
 
-class LimitedHttpProtocol(HttpToolsProtocol):
+class LimitedHttpProtocol(UvicornProtocol):
     """HTTP protocol with limits on the head, timeouts, and the client's name in the request state.
 
     A timer runs whenever the server waits for the client: for the head, for the rest of a body that
     no route reads, for the next request, for a response to be read.
 
     Args:
-        config: configuration of uvicorn.
+        settings: settings of the server.
         connections: all connections of the worker.
         worker: configuration of the worker.
         certificates: its certificates; ``None`` without TLS.
@@ -108,13 +104,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def __init__(
         self,
-        config: uvicorn.Config,
+        settings: ServerSettings,
         connections: Connections,
         worker: WorkerConfig,
         certificates: Certificates | None,
         credentials: SessionCredentials,
     ) -> None:
-        super().__init__(config, connections, {})
+        super().__init__(settings, connections)
         self._worker = worker
         self._certificates = certificates
         self._credentials = credentials
@@ -251,12 +247,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return 421, "host", "without tls a worker is asked at a loopback address"
         return None
 
-    def on_body(self, body: bytes) -> None:
-        """Read ahead."""
-        super().on_body(body)
-        if len(self.cycle.body) < READ_AHEAD:
-            self.flow.resume_reading()  # uvicorn stops at 64 KiB, which halves the speed
-
     def _receive_body(
         self, file: int, count: int, on_progress: Callable[[], None]
     ) -> asyncio.Future[None]:
@@ -270,32 +260,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         Returns:
             Is done when all have been written; fails if the connection or the file does.
         """
-        receiver = BodyReceiver(self, file, count, on_progress, self._end_body)
-        self._set_protocol(receiver)
+        receiver = BodyReceiver(self, file, count, on_progress, self.end_body)
+        self.receive_by(receiver)
         return receiver.done
-
-    def _end_body(self) -> None:
-        self.parser = httptools.HttpRequestParser(self)  # the other one waits for the body
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
-        self._set_protocol(self)
-        self.on_message_complete()
-
-    def _set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.flow.pause_reading()  # uvloop looks at the kind of a protocol when it starts to read
-        self.transport.set_protocol(protocol)
-        self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
         """Start the timer of the next request."""
         super().on_message_complete()
         self._body_received = True
-        if self.cycle.response_complete:
+        if self.answered:
             self._start_timer(KEEP_ALIVE)
 
     def on_response_complete(self) -> None:
         """Send what is held, and start the timer of what comes next; a probe has one request."""
         self._held_back.flush()
-        more = bool(self.pipeline)
+        more = self.more_requests
         super().on_response_complete()
         if self.caller is None:
             self.transport.close()
@@ -312,12 +291,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._cancel_stall_timer()
         super().resume_writing()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        pass  # the request is served as if it had no Upgrade header
-
-    def send_400_response(self, msg: str) -> None:
+    def refuse_damaged(self, why: str) -> None:
         """Send an error to who sends no HTTP."""
-        self._send_error(400, "damaged", msg)
+        self._send_error(400, "damaged", why)
 
     def _send_error(self, status: int, code: str, text: str) -> None:
         """Send an error response to a request that cannot be parsed, and close the connection."""
