@@ -90,9 +90,10 @@ FIELDS = ("field", "meaning", "default")
 def test_every_endpoint_is_told():
     from mplang_http import WorkerConfig, create_worker_app
 
-    paths = create_worker_app(WorkerConfig(name="alice"), None).openapi()["paths"]
-    there = {f"{method.upper()} {path}" for path, ways in paths.items() for method in ways}
-    assert {request.strip("`") for request, _ in rows(TEXT, ("request", "what it does"))} == there
+    routes = create_worker_app(WorkerConfig(name="alice"), None).routes
+    there = {f"{method} {route.path}" for route in routes for method in route.methods}
+    told = {request.strip("`") for request, _ in rows(TEXT, ("request", "what it does"))}
+    assert {*told, "GET /openapi.json"} == there
 
 
 @pytest.mark.needs("http")
