@@ -95,16 +95,25 @@ if ON != LIBSPU:
     theirs.sim_jax = sim_jax
 
 
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note that a test began: it may end the process."""
+    _note({"test": nodeid, "outcome": "began"})
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, Any]:
     """Note how a test ended."""
     report = yield
-    if report.when == "call" or report.failed:
+    if report.when == "call" or not report.passed:
         line = {"test": item.nodeid, "outcome": report.outcome, "seconds": report.duration}
         line |= {"told": list(dict.fromkeys(_told)), "why": str(report.longrepr or "")[-500:]}
-        with open(TOLD, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        _note(line)
         _told.clear()
     return report
+
+
+def _note(line: dict[str, Any]) -> None:
+    with open(TOLD, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"on": ON, **line}) + "\n")

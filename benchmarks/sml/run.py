@@ -7,7 +7,8 @@ libspu's own simulator, and on ABY3 and CHEETAH of mplang::
     python benchmarks/sml/run.py                             # the newest of the package index
     python benchmarks/sml/run.py ridge glm --checkout PATH   # files of a checkout, some of them
 
-It takes hours: a file whose tests take longer than the limit goes on with the next test.
+It takes hours. With ``--results FILE`` it may be stopped, and goes on with the tests that the file
+lacks. A test that takes longer than the limit, or ends the process, is one result.
 """
 
 from __future__ import annotations
@@ -23,23 +24,30 @@ from typing import Any
 
 HERE = Path(__file__).parent
 COLUMNS = ("libspu", "ABY3", "CHEETAH")
-PASSED, TOO_LONG = "passed", "too long"
+PASSED, BEGAN, TOO_LONG = "passed", "began", "too long"
+QUIET: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+Ended = dict[str, Any]  # how a test ended
 
 
 def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--checkout", type=Path, help="of sml; else sf-sml is installed")
+    parser.add_argument("--results", type=Path, help="file of results, which are not run again")
     parser.add_argument("--seconds", type=int, default=60, help="that a test may take")
     parser.add_argument("--on", nargs="*", default=COLUMNS, choices=COLUMNS)
     parser.add_argument("names", nargs="*", default=[""], help="parts of the names of files")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source = args.checkout or _installed(Path(folder))
+        results = args.results or Path(folder, "results.jsonl")
         files = sorted(source.rglob("*_test.py"))
         chosen = [path for path in files if any(name in path.name for name in args.names)]
-        found = {on: _run(source, chosen, on, args.seconds) for on in args.on}
-    print(table(found))
+        for on in args.on:
+            for path in chosen:
+                _run(source, path, on, args.seconds, results)
+        found = _found(results)
+    print(table({on: found.get(on, {}) for on in args.on}))
 
 
 def _installed(folder: Path) -> Path:
@@ -48,22 +56,40 @@ def _installed(folder: Path) -> Path:
     return folder
 
 
-def _run(source: Path, files: list[Path], on: str, seconds: int) -> dict[str, Any]:
-    """Run test files, each in a process of its own; return by test how it ended."""
-    found: dict[str, Any] = {}
-    for path in files:
-        with tempfile.TemporaryDirectory() as folder:
-            told = Path(folder, "told.jsonl")
-            paths = [str(source), str(HERE), os.environ.get("PYTHONPATH", "")]
-            environment = {**os.environ, "ON": on, "TOLD": str(told)}
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "adapter", "-c", os.devnull]
-            command += ["-p", "no:cacheprovider", "--rootdir", str(source)]
-            command += [f"--timeout={seconds}", str(path)]
-            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
-            lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
-        print(f"{on}: {path.relative_to(source)}: {len(lines)} tests", file=sys.stderr, flush=True)
-        found |= {told["test"]: told for told in map(json.loads, lines)}
+def _run(source: Path, path: Path, on: str, seconds: int, results: Path) -> None:
+    """Run the tests of a file that have no result, until all have one."""
+    paths = [str(source), str(HERE), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "ON": on, "TOLD": str(results.absolute())}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "adapter", "-c", os.devnull]
+    command += ["-p", "no:cacheprovider", "--rootdir", str(source)]
+    command += [f"--timeout={seconds}", "--timeout-method=thread", str(path)]
+    while True:
+        known = _found(results).get(on, {})
+        skipped = [f"--deselect={test}" for test in known]
+        subprocess.run([*command, *skipped], env=environment, **QUIET, check=False)
+        now = _found(results).get(on, {})
+        unfinished = [test for test, ended in now.items() if ended["outcome"] == BEGAN]
+        _close(results, on, unfinished)
+        if not unfinished:
+            break
+    print(f"{on}: {path.relative_to(source)}", file=sys.stderr, flush=True)
+
+
+def _close(results: Path, on: str, tests: list[str]) -> None:
+    """Note that tests ended the process: by the limit of time, or by a crash."""
+    with open(results, "a", encoding="utf-8") as file:
+        for test in tests:
+            line = {"on": on, "test": test, "outcome": TOO_LONG, "told": [], "why": ""}
+            file.write(json.dumps(line) + "\n")
+
+
+def _found(results: Path) -> dict[str, dict[str, Ended]]:
+    """Return how each test ended, by what it ran on: the last line of each counts."""
+    found: dict[str, dict[str, Ended]] = {}
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+    for ended in map(json.loads, lines):
+        found.setdefault(ended["on"], {})[ended["test"]] = ended
     return found
 
 
@@ -87,7 +113,7 @@ def _cell(ended: dict[str, Any] | None) -> str:
     if ended is None:
         return ""
     if ended["outcome"] != PASSED:
-        return TOO_LONG if "Timeout" in ended["why"] else "**fails**"
+        return "**fails**" if ended["outcome"] == "failed" else str(ended["outcome"])
     return f"{ended['seconds']:.0f} s"
 
 

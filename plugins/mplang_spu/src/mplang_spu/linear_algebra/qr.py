@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mplang_spu.linear_algebra.blocks import at, blocks, places, repeated
 from mplang_spu.linear_algebra.matrices import identity, inverse_root, product, tiny, transposed
 from mplang_spu.linear_algebra.triangular import inverse_of_lower
 from mplang_spu.target import Target
@@ -21,28 +24,42 @@ def reflections(a: Array, target: Target) -> tuple[Array, Array]:
     scale = inverse_root(squares)
     rest = a * scale[..., None, :]
     rows, vectors, factors = [], [], []
-    for i in range(min(m, n)):
-        if i < m - 1:
-            end, vector, factor = _reflection(rest[..., 0], target)
-            right = rest[..., 1:]
-            along = (vector[..., None] * right).sum(-2, keepdims=True)
-            right = right - (factor * vector)[..., None] * along
-        else:
-            end, vector, right = rest[..., 0, 0], jnp.ones_like(rest[..., 0]), rest[..., 1:]
-            factor = jnp.zeros_like(end)[..., None]
-        rows.append(jnp.concatenate([end[..., None], right[..., 0, :]], axis=-1))
-        vectors.append(vector[..., 1:])
-        factors.append(factor[..., 0])
-        rest = right[..., 1:, :]
-    return _packed(a, rows, vectors, squares * scale), jnp.stack(factors, axis=-1)
+    left = [(0, 0)] * (a.ndim - 1)
+    for start, count in blocks(min(m - 1, n)):
+        rest, (vector, factor) = repeated(partial(_reflect, target), rest, count)
+        rows.append(jnp.pad(rest[..., :count, :], [*left, (start, 0)]))
+        vectors.append(jnp.pad(vector, [*left[1:], (start, 0), (0, 0)]))
+        factors.append(factor)
+        rest = rest[..., count:, count:]
+    rows.append(jnp.pad(rest, [*left, (n - rest.shape[-1], 0)]))
+    vectors.append(jnp.zeros((*a.shape[:-1], rest.shape[-1]), a.dtype))
+    if m <= n:
+        factors.append(jnp.zeros((*a.shape[:-2], 1), a.dtype))
+    upper = jnp.concatenate(rows, axis=-2) * (squares * scale)[..., None, :]
+    below = jnp.concatenate(vectors, axis=-1)
+    packed = jnp.where(np.tril(np.ones((m, n), bool), -1), below, upper)
+    return packed, jnp.concatenate(factors, axis=-1)
 
 
-def _reflection(x: Array, target: Target) -> tuple[Array, Array, Array]:
-    """Return where a reflection takes the first axis, its vector, and its factor.
+def _reflect(target: Target, rest: Array, k: Array) -> tuple[Array, tuple[Array, Array]]:
+    """Reflect columns such that the one at ``k`` is zero below; rows above stay."""
+    column = at(rest, k)
+    place = places(column)
+    first, x = at(column, k)[..., None], jnp.where(place >= k, column, 0)
+    end, ratio, factor = _reflection(first, x, target)
+    vector = jnp.where(place > k, x * ratio, jnp.where(place == k, 1, 0).astype(x.dtype))
+    along = (vector[..., None] * rest).sum(-2, keepdims=True)
+    turned = rest - (factor * vector)[..., None] * along
+    is_end = (place == k)[:, None] & (jnp.arange(rest.shape[-1]) == k)
+    return jnp.where(is_end, end[..., None], turned), (vector, factor[..., 0])
+
+
+def _reflection(first: Array, x: Array, target: Target) -> tuple[Array, Array, Array]:
+    """Return where a reflection takes the first axis, what its vector is a multiple by, its factor.
 
     There is none if nothing is left of a column that depends on those before.
     """
-    first, square = x[..., :1], (x * x).sum(-1, keepdims=True)
+    square = (x * x).sum(-1, keepdims=True)
     is_empty = square < tiny(target)
     inverse = inverse_root(jnp.maximum(square, tiny(target)))
     length = square * inverse
@@ -50,20 +67,8 @@ def _reflection(x: Array, target: Target) -> tuple[Array, Array, Array]:
     end = jnp.where(is_negative, length, -length)
     apart = jnp.where(is_negative, length - first, first + length)  # |first - end|
     ratio = 1 / jnp.where(is_empty, 1.0, first - end)
-    vector = jnp.concatenate([jnp.ones_like(first), x[..., 1:] * ratio], axis=-1)
     factor = jnp.where(is_empty, 0.0, apart * inverse)
-    return jnp.where(is_empty, first, end)[..., 0], vector, factor
-
-
-def _packed(a: Array, rows: list[Array], vectors: list[Array], lengths: Array) -> Array:
-    m, n = a.shape[-2:]
-    before = [(0, 0)] * (a.ndim - 2)
-    upper = [jnp.pad(row, [*before, (n - row.shape[-1], 0)]) for row in rows]
-    lower = [jnp.pad(vector, [*before, (m - vector.shape[-1], 0)]) for vector in vectors]
-    r = jnp.stack(upper, axis=-2) * lengths[..., None, :]
-    packed = jnp.pad(r, [*before, (0, m - len(rows)), (0, 0)])
-    below = jnp.pad(jnp.stack(lower, axis=-1), [*before, (0, 0), (0, n - len(lower))])
-    return packed + below
+    return jnp.where(is_empty, first, end), ratio, factor
 
 
 def reflected(a: Array, factors: Array, target: Target) -> Array:
