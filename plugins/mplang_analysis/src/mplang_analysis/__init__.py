@@ -67,6 +67,15 @@ from mplang_analysis.precision_losses import (
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
+from mplang_analysis.sampled import (
+    DATA,
+    TRIALS,
+    USUAL_DATA,
+    Sampled,
+    kinds_of,
+    sample_of_data,
+    sample_within,
+)
 from mplang_analysis.side_channels import (
     HasSideChannels,
     SideChannelRule,
@@ -77,6 +86,7 @@ from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of,
 from mplang_analysis.synthetic import USUAL, Draw, numbers_within
 
 __all__ = [
+    "DATA",
     "DATA_SET",
     "DELTA",
     "EPSILON",
@@ -85,8 +95,10 @@ __all__ = [
     "MAX_PARTIES",
     "PUBLIC",
     "SEVERAL",
+    "TRIALS",
     "UNKNOWN",
     "USUAL",
+    "USUAL_DATA",
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
@@ -137,6 +149,7 @@ __all__ = [
     "Region",
     "Report",
     "Rows",
+    "Sampled",
     "Selection",
     "SideChannelRule",
     "SideChannels",
@@ -163,6 +176,7 @@ __all__ = [
     "follow",
     "graph",
     "hull",
+    "kinds_of",
     "labels_of",
     "lines_digest",
     "numbers_within",
@@ -173,6 +187,8 @@ __all__ = [
     "precision_losses",
     "ranges",
     "remember",
+    "sample_of_data",
+    "sample_within",
     "selected",
     "side_channels_of",
     "storage_of",

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mplang_analysis import Memory, PrecisionLoss, remember, storage_of
+from mplang_analysis import Memory, PrecisionLoss, precision_losses, remember, storage_of
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
@@ -109,6 +109,13 @@ class Simulator(ObservedHost):
         if self._checks is not None:
             self._checks.begin()
         return super().evaluate(program, inputs)
+
+    def _losses(self, program: Program, inputs: Sequence[Any]) -> list[PrecisionLoss]:
+        """Return what literals and declared ranges tell; of the data, results are compared."""
+        if program in self.foretold:
+            return []
+        self.foretold.add(program)
+        return precision_losses(program)
 
     def _foretell(self, loss: PrecisionLoss) -> None:
         if self._checks is None:

@@ -62,7 +62,11 @@ module @main attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : 
     %49 = stablehlo.negate %47 : tensor<1xi64>
     %50 = stablehlo.select %48, %49, %47 : tensor<1xi1>, tensor<1xi64>
     %51 = stablehlo.convert %50 : (tensor<1xi64>) -> tensor<1xi32>
-    return %51 : tensor<1xi32>
+    %c_8 = stablehlo.constant dense<0> : tensor<1xi32>
+    %52 = stablehlo.compare  EQ, %arg1, %c_8 : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi1>
+    %c_9 = stablehlo.constant dense<-1> : tensor<1xi32>
+    %53 = stablehlo.select %52, %c_9, %51 : tensor<1xi1>, tensor<1xi32>
+    return %53 : tensor<1xi32>
   }
 }
 // operand: float32 0.0

@@ -196,7 +196,7 @@ def divide_integers(rewriter: Rewriter) -> None:
 
 
 def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
-    """Return integer quotient and remainder, rounded towards zero.
+    """Return integer quotient and remainder, rounded towards zero; by 0, all ones and the dividend.
 
     They are computed in a signed type that holds both operands: a compiler assumes that an unsigned
     number is not below 0.
@@ -216,7 +216,11 @@ def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
     if negative:
         quotient = where(negative[0] ^ negative[1], -quotient, quotient)
         rest = where(negative[0], -rest, rest)
-    return quotient.to(element), rest.to(element)
+    found = quotient.to(element), rest.to(element)
+    if number is not None:
+        return found
+    zero, ones = y.equals(0), 2**element.width - 1 if element.is_unsigned else -1
+    return where(zero, ones, found[0]), where(zero, x, found[1])
 
 
 def _quotient(
