@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from mplang_core.ir import Location, Program
 from mplang_core.namespace import Namespace
@@ -28,17 +28,49 @@ class Diagnostic:
         return f"{self.line}: {self.text}" if self.line else self.text
 
 
-Diagnose: TypeAlias = Callable[[Program], Iterable[Diagnostic]]
+class Diagnosis(Protocol):
+    """Protocol of what finds diagnostics, named by an entry point of ``mplang.diagnostics``."""
 
-diagnostics: Namespace[Diagnose] = Namespace("diagnostic")
-"""The installed diagnostics by name: entry points of the group ``mplang.diagnostics``."""
+    def sample(self, data: Any) -> Any:
+        """Return what to keep of data that a host puts; ``None`` for nothing."""
+
+    def find(self, program: Program, samples: Mapping[int, Any] | None) -> Iterable[Diagnostic]:
+        """Return what goes wrong in a program.
+
+        Args:
+            program: the program, verified.
+            samples: what was kept of inputs, by position; ``None`` if wrong numbers are found in
+                the results anyway, and only what is certain before is to be told.
+        """
 
 
-def diagnose(program: Program) -> list[Diagnostic]:
-    """Return what the installed diagnostics say of a program.
+Samples: TypeAlias = Mapping[str, Any]
+"""Per diagnosis what it keeps of data."""
+
+diagnostics: Namespace[Diagnosis] = Namespace("diagnosis")
+"""The installed diagnoses by name."""
+
+
+def _installed() -> list[tuple[str, Diagnosis]]:
+    found = [(name, diagnostics.get(name)) for name in diagnostics.known()]
+    return [(name, each) for name, each in found if each is not None]
+
+
+def samples_of(data: Any) -> Samples:
+    """Return what the installed diagnoses keep of data that a host puts."""
+    found = {name: each.sample(data) for name, each in _installed()}
+    return {name: sample for name, sample in found.items() if sample is not None}
+
+
+def diagnose(program: Program, data: Mapping[int, Samples] | None = None) -> list[Diagnostic]:
+    """Return what the installed diagnoses say of a program.
 
     Args:
         program: the program, verified.
+        data: what was kept of its inputs, by position; ``None`` if results are compared.
     """
-    found = map(diagnostics.get, diagnostics.known())
-    return [each for check in found if check is not None for each in check(program)]
+    found: list[Diagnostic] = []
+    for name, each in _installed():
+        samples = data and {i: of[name] for i, of in data.items() if name in of}
+        found += each.find(program, samples)
+    return found

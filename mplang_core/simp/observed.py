@@ -9,15 +9,17 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from mplang_core.edsl import MPObject
 from mplang_core.errors import PrecisionWarning
 from mplang_core.ir import Location, Operation, Program
+from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, Listener
 from mplang_core.runtime.mailbox import CommunicatorBase
 from mplang_core.runtime.native import NativeCalls
 from mplang_core.runtime.progress import PartyState, Traffic
 from mplang_core.runtime.recorder import Observe, Recorder, joined
 from mplang_core.simp.backend import Rehearse, rehearsal_of
-from mplang_core.simp.diagnostics import Diagnostic, diagnose
+from mplang_core.simp.diagnostics import Diagnostic, Samples, diagnose, samples_of
 from mplang_core.simp.host import HostVar, Mode, SimpHost
 from mplang_core.simp.public_inputs import with_public_inputs
 from mplang_core.simp.worker import WorkerInterpreter
@@ -31,14 +33,20 @@ class ObservedHost(SimpHost):
 
     Attributes:
         observe: returns the recorders of runs; ``None`` if nothing is recorded.
-        diagnosed: programs of which it was told what goes wrong in them.
+        compares: whether wrong numbers are found in the results, as by a simulator; if not,
+            diagnostics try programs on the data that the host puts.
+        diagnosed: programs of which a host that compares has told what goes wrong in them.
     """
 
     observe: Observe | None = None
+    compares = False
 
     def __init__(self, cluster_spec: Any, mode: Mode = "standard") -> None:
         super().__init__(cluster_spec, mode)
         self.diagnosed: weakref.WeakSet[Program] = weakref.WeakSet()
+        self._tried: weakref.WeakKeyDictionary[Program, weakref.WeakSet[HostVar]]
+        self._tried = weakref.WeakKeyDictionary()
+        self._samples: weakref.WeakKeyDictionary[HostVar, Samples] = weakref.WeakKeyDictionary()
 
     def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
         """Run a program, once it was told what goes wrong in it, and was rehearsed.
@@ -50,15 +58,44 @@ class ObservedHost(SimpHost):
         Returns:
             Its results.
         """
-        if program not in self.diagnosed:
-            self.diagnosed.add(program)
-            for found in diagnose(program):
-                self._tell(found)
+        for found in self._diagnose(program, inputs):
+            self._tell(found)
         rehearse = _rehearse.get()
         if rehearse is not None:
             with self.options():
                 rehearse(self, program, inputs)
         return super().evaluate(program, inputs)
+
+    def _diagnose(self, program: Program, inputs: Sequence[Any]) -> list[Diagnostic]:
+        """Return what goes wrong, if it was not told of the program and these data before."""
+        if self.compares:
+            if program in self.diagnosed:
+                return []
+            self.diagnosed.add(program)
+            return diagnose(program)
+        given = {i: var for i, var in enumerate(inputs) if var in self._samples}
+        tried = self._tried.get(program)
+        if tried is not None and all(var in tried for var in given.values()):
+            return []
+        self._tried[program] = weakref.WeakSet(given.values())
+        return diagnose(program, {i: self._samples[var] for i, var in given.items()})
+
+    def literal(self, value: Any, parties: Mask) -> MPObject:
+        """Return a value for a literal at some parties; diagnostics try programs on it."""
+        made = super().literal(value, parties)
+        self._sample(made.value, value)
+        return made
+
+    def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:
+        """Return a reference to a literal at some parties; diagnostics try programs on it."""
+        made = super().lift(literal, parties)
+        self._sample(made, literal)
+        return made
+
+    def _sample(self, var: HostVar, data: Any) -> None:
+        samples = {} if self.compares else samples_of(data)
+        if samples:
+            self._samples[var] = samples
 
     @contextmanager
     def options(

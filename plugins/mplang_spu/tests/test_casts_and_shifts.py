@@ -70,3 +70,10 @@ def test_so_are_shifts_on_every_protocol(protocol):
 def test_a_constant_amount_costs_no_comparison():
     text = spu_runner.stablehlo(lambda x: (x << 3) >> 1, np.int32([1]))
     assert "compare" not in lower(text, Target("ABY3", "FM128", 40)).text
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
+def test_a_quotient_and_a_remainder_of_integers_by_0_are_those_of_xla(dtype):
+    """libspu's were arbitrary."""
+    x, y = np.array(NUMBERS).astype(dtype), np.array([0, 2, 0, 0, 3, 0, 0, 1, 0, 7]).astype(dtype)
+    check(lambda x, y: [lax.div(x, y), lax.rem(x, y), x // y, x % y], x, y)

@@ -96,3 +96,18 @@ def test_a_product_of_many_numbers_that_the_field_does_not_hold_is_told(two, pro
         "overflows"
     }
     assert not analysis.ranges(traced, {0: (0, 10)}).alerts
+
+
+def test_a_function_with_a_public_part_is_followed(two):
+    """Nothing was known of a function with a random draw by a public key."""
+
+    def noisy(x, key):
+        draw = mp.device("SP0")(lambda x, k: x + jax.random.randint(k, (4,), 0, 5) * 1.0)
+        return mp.reveal(draw(mp.seal(x, range=(0, 10)), mp.reveal(key)), to="P0")
+
+    kinds = mp.TensorType("f32", (4,)), mp.TensorType("u32", (2,))
+    args = [mp.MPType(kind, mp.Mask.of(0)) for kind in kinds]
+    traced = mp.compile(noisy, *args, cluster_spec=two.cluster_spec)
+    (result,) = [row for row in analysis.ranges(traced).rows if row.what.startswith("result")]
+    assert (result.interval.low, result.status) == (0, "")
+    assert result.interval.high < 16

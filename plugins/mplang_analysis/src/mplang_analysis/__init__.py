@@ -62,6 +62,15 @@ from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precis
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
+from mplang_analysis.sampled import (
+    DATA,
+    TRIALS,
+    USUAL_DATA,
+    Sampled,
+    kinds_of,
+    sample_of_data,
+    sample_within,
+)
 from mplang_analysis.side_channels import (
     HasSideChannels,
     SideChannelRule,
@@ -72,6 +81,7 @@ from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of,
 from mplang_analysis.synthetic import USUAL, Draw, numbers_within
 
 __all__ = [
+    "DATA",
     "DATA_SET",
     "DELTA",
     "EPSILON",
@@ -80,8 +90,10 @@ __all__ = [
     "MAX_PARTIES",
     "PUBLIC",
     "SEVERAL",
+    "TRIALS",
     "UNKNOWN",
     "USUAL",
+    "USUAL_DATA",
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
@@ -131,6 +143,7 @@ __all__ = [
     "Region",
     "Report",
     "Rows",
+    "Sampled",
     "Selection",
     "SideChannelRule",
     "SideChannels",
@@ -157,6 +170,7 @@ __all__ = [
     "follow",
     "graph",
     "hull",
+    "kinds_of",
     "labels_of",
     "lines_digest",
     "numbers_within",
@@ -167,6 +181,8 @@ __all__ = [
     "precision_losses",
     "ranges",
     "remember",
+    "sample_of_data",
+    "sample_within",
     "selected",
     "side_channels_of",
     "storage_of",

@@ -64,6 +64,8 @@ class Simulator(ObservedHost):
         [array(7), array(7), array(7)]
     """
 
+    compares = True
+
     def __init__(
         self,
         cluster_spec: ClusterSpec,

@@ -2,31 +2,34 @@
 
 A range may be reached or not, and an interval is wider than need be. So what an interval makes
 suspect is tried: the function runs in float64 on numbers within the ranges, and what is told has
-happened there. Imports neither libspu nor JAX before something is suspect.
+happened there. On workers, which cannot compare, it is tried on the data that the host has put, and
+on usual numbers where nothing is declared. Imports neither libspu nor JAX before something is
+suspect.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from mplang_analysis import Interval
+from mplang_analysis import DATA, TRIALS, USUAL_DATA, Interval, Sampled, kinds_of, sample_within
 
 from mplang_core import TensorType
 from mplang_core.ext import Diagnostic, Location, Operation
 from mplang_spu.field import LARGEST_POWER
-from mplang_spu.ranges import is_admitted, ranges_of_run
-from mplang_spu.share_type import ShareType
+from mplang_spu.ranges import MAX_ELEMENTS, is_admitted, ranges_of_run
+from mplang_spu.share_type import ShareType, plain_of
 from mplang_spu.target import Target
 
 if TYPE_CHECKING:
-    from mplang_spu.reference_check.flat_function import FlatFunction, Op
+    from mplang_spu.reference_check.flat_function import FlatFunction, Op, Variant
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-MAX_ELEMENTS = 4_000_000  # of all inner values of a function that is tried: a tenth of a second
-WITHIN = "for numbers within the literal and declared ranges"
+MAX_LINES = 8  # of one function, of which it is told
 PRODUCTS = ("convolution", "divide", "dot_general", "multiply", "power")
 
 
@@ -63,8 +66,8 @@ def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[Diagnostic]:
             found += _of_given(value.type, interval, target)
     if op.attrs.get("public") is not None:  # its results are operands, and not known
         return found
-    if not found and all(x.known for x in ins) and _is_suspect(op, ins):
-        found += _of_trial(op, ins, target)
+    if not found and all(x.known for x in ins) and _is_suspect(op, ins, target):
+        found += _of_trial_or_failure(op, ins, target)
     return found
 
 
@@ -80,13 +83,28 @@ def _of_given(kind: TensorType, x: Interval, target: Target) -> Iterator[Diagnos
         yield Diagnostic(f"numbers up to {x.largest:g} vanish on SPU: {why}")
 
 
-def _is_suspect(op: Operation, ins: Sequence[Interval]) -> bool:
-    found = ranges_of_run(op, ins)
+def _is_suspect(op: Operation, ins: Sequence[Interval], target: Target) -> bool:
+    kinds = [plain_of(value.type).dtype.value for value in op.inputs]
+    held = [
+        _steps_around(x, target.step) if kind.startswith("f") else x
+        for kind, x in zip(kinds, ins, strict=True)
+    ]
+    found = ranges_of_run(op, held)
     return bool(found.steps) or any(status != "fits" for status in found.statuses)
 
 
+def _of_trial_or_failure(
+    op: Operation, ins: Sequence[Interval], target: Target
+) -> list[Diagnostic]:
+    try:
+        return _of_trial(op, ins, target)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
+        return [Diagnostic(f"SPU's numbers could not be tried before the run: {reason}")]
+
+
 def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Diagnostic]:
-    """Run the function on numbers within the ranges; return the first thing that goes wrong."""
+    """Run the function on numbers within the ranges; return what goes wrong, once per line."""
     from mplang_spu.reference_check import reference
     from mplang_spu.reference_check.flat_function import flat_function, source_lines
 
@@ -96,90 +114,103 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Di
     function = flat_function(code)
     if sum(kind.size for kind in function.kinds) > MAX_ELEMENTS:
         return []
-    inner = range(function.inputs, len(function.kinds))
-    variant = function.with_outputs(inner, (), 64)
-    kinds = [cast(TensorType, _plain(value.type)) for value in op.inputs]
-    for operands in _trials(kinds, ins):
-        values = [*operands, *reference.run(variant, operands)]
-        for i, wrong in enumerate(_wrong(function, values, target)):
-            if wrong and _reaches(function, values, wrong):
-                line: Location | None = source_lines(code, op.location)[i]
-                return [Diagnostic(wrong.text, line)]
-    return []
+    kinds = [cast(TensorType, plain_of(value.type)) for value in op.inputs]
+    samples = [
+        x if isinstance(x, Sampled) else sample_within(kind, x)
+        for kind, x in zip(kinds, ins, strict=True)
+    ]
+    within = f"for {' and '.join(kinds_of(samples))}"
+    found: dict[Location | None, Diagnostic] = {}
+    for trial in range(_trials(samples)):
+        operands = [_in_steps(x.draw(trial), target) for x in samples]
+        values = [*operands, *reference.run(_inner_values(function), operands)]
+        for i, text in _losses(function, values, target, within):
+            line = source_lines(code, op.location)[i]
+            if len(found) < MAX_LINES:
+                found.setdefault(line, Diagnostic(text, line))
+    return list(found.values())
 
 
-def _plain(kind: Any) -> Any:
-    return kind.plain if isinstance(kind, ShareType) else kind
+def _steps_around(x: Interval, step: float) -> Interval:
+    """Return an interval with ends that SPU holds: 0 for one below the smallest step."""
+    return Interval(math.floor(x.low / step) * step, math.ceil(x.high / step) * step)
 
 
-def _trials(kinds: Sequence[TensorType], ins: Sequence[Interval]) -> Iterator[list[Array]]:
-    """Yield operands: ends by turns, evenly between them, and all largest but one.
-
-    None of them is constant: a program that standardizes its data need not expect that.
-    """
-    for weights in (_by_turns, _evenly, _largest):
-        yield [_numbers(kind, x, weights(kind.size)) for kind, x in zip(kinds, ins, strict=True)]
-
-
-def _by_turns(size: int) -> Array:
-    turns: Array = (np.arange(size) + 1) % 2
-    return turns
+def _in_steps(numbers: Array, target: Target) -> Array:
+    """Return numbers as SPU holds them: one below the smallest step is 0."""
+    if numbers.dtype.kind != "f":
+        return numbers
+    rounded: Array = np.rint(numbers.astype(np.float64) / target.step) * target.step
+    return rounded
 
 
-def _evenly(size: int) -> Array:
-    return np.linspace(0.0, 1.0, size)
+@functools.lru_cache(maxsize=64)
+def _inner_values(function: FlatFunction) -> Variant:
+    """Return the function in float64, with all its values as results."""
+    return function.with_outputs(range(function.inputs, len(function.kinds)), (), 64)
 
 
-def _largest(size: int) -> Array:
-    return np.where(np.arange(size) == 1, 0.0, 1.0)
+def _trials(samples: Sequence[Sampled]) -> int:
+    """Return how often a function is tried: data that the host has are always the same."""
+    return 1 if all(x.what == (DATA,) for x in samples) else TRIALS
 
 
-def _numbers(kind: TensorType, x: Interval, weights: Array) -> Array:
-    """Return numbers of an interval: the smallest for the weight 0, the largest for 1."""
-    made = (float(x.low) * (1 - weights) + float(x.high) * weights).reshape(kind.shape)
-    return made.astype(np.float64 if kind.dtype.numpy.kind == "f" else kind.dtype.numpy)
-
-
-def _wrong(
-    function: FlatFunction, values: Sequence[Array], target: Target
-) -> Iterator[_Wrong | None]:
-    """Yield per op what goes wrong in it; ``None`` if nothing does."""
+def _losses(
+    function: FlatFunction, values: Sequence[Array], target: Target, within: str
+) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each op that goes wrong, and not as an earlier one did."""
     from mplang_spu.reference_check.flat_function import sums_of
 
     sums = {number for number in sums_of(function) if number is not None}
+    lost: set[int] = set()
+    first: tuple[int, str] | None = None
     for i, op in enumerate(function.ops):
-        if op.label == "constant":
-            yield None
+        if not lost.isdisjoint(op.operands):
+            lost.update(op.results)
             continue
-        found = _sum_wraps(function, i, values) if i in sums else None
+        wrong = _sum_wraps(function, i, values, within) if i in sums else None
         if all(_is_finite(values[number]) for number in op.operands):  # else an earlier op was
             for number in op.results:
-                found = found or _overflows(op, number, values[number], target)
-        yield found
+                wrong = wrong or _undefined(op, number, values[number], within)
+                wrong = wrong or _overflows(op, number, values[number], target, within)
+        if op.label == "constant" or wrong is None:
+            continue
+        if _reaches(function, values, wrong):
+            lost.update(op.results)
+            yield i, wrong.text
+        elif first is None and not _is_finite(values[wrong.number]):
+            first = i, wrong.text
+    if first and not lost and not all(_is_finite(values[number]) for number in function.outputs):
+        yield first  # several ops make the result one that SPU lacks
 
 
 def _is_finite(value: Array) -> bool:
     return bool(np.isfinite(value).all())
 
 
-def _overflows(op: Op, number: int, value: Array, target: Target) -> _Wrong | None:
-    if value.dtype.kind != "f" or not value.size:
-        return None
+def _undefined(op: Op, number: int, value: Array, within: str) -> _Wrong | None:
     lost = ~np.isfinite(value)
-    if lost.any():
-        what = "NaN" if np.isnan(value[lost][0]) else "infinity"
-        text = (
-            f"SPU's {op.label} gives {what} in float64 {WITHIN}, and SPU has neither NaN nor "
-            "infinity; choose operands that give none, by jnp.where, or a narrower range"
-        )
-        return _Wrong(text, number, lost)
+    if not lost.any():
+        return None
+    what = "NaN" if np.isnan(value[lost][0]) else "infinity"
+    text = (
+        f"SPU's {op.label} gives {what} in float64 {within}, and SPU has neither NaN nor "
+        "infinity: its number is arbitrary then. Choose operands that give none, by jnp.where "
+        "or jnp.clip, or declare a range of the data that leaves it out, mp.seal(x, range=…)"
+    )
+    return _Wrong(text, number, lost)
+
+
+def _overflows(op: Op, number: int, value: Array, target: Target, within: str) -> _Wrong | None:
+    if value.dtype.kind != "f" or not value.size or USUAL_DATA in within:
+        return None  # usual data may be smaller or larger, so their sizes tell nothing
     limit = _limit(op.name, target)
     lost = np.abs(value) >= limit
     if not lost.any():
         return None
     how = "Scale" if target.field == "FM128" else "Take more bits (field: FM128), or scale"
     text = (
-        f"SPU's {op.label} reaches {np.abs(value).max():.3g} {WITHIN}; there {target.field} with "
+        f"SPU's {op.label} reaches {np.abs(value).max():.3g} {within}; there {target.field} with "
         f"{target.fxp} fraction bits holds less than {limit:.1e}, so a result may be wrong. {how} "
         "the data; mp.analysis.ranges tells all such steps"
     )
@@ -194,7 +225,9 @@ def _limit(name: str, target: Target) -> float:
     return target.limit
 
 
-def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> _Wrong | None:
+def _sum_wraps(
+    function: FlatFunction, i: int, values: Sequence[Array], within: str
+) -> _Wrong | None:
     op = function.ops[i]
     if op.label != "sum" or not op.dimensions or op.arity != 2:
         return None
@@ -205,7 +238,7 @@ def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> _Wron
     if not lost.any():
         return None
     text = (
-        f"sum reaches {int(sums[lost].flat[0])} {WITHIN}, which {kind.dtype.value} does not hold, "
+        f"sum reaches {int(sums[lost].flat[0])} {within}, which {kind.dtype.value} does not hold, "
         "so it may wrap; NumPy adds in 64 bits, JAX in those of its operands. Convert them first, "
         "x.astype('int64')"
     )
@@ -215,16 +248,24 @@ def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> _Wron
 def _reaches(function: FlatFunction, values: Sequence[Array], wrong: _Wrong) -> bool:
     """Return whether wrong elements reach a result: ``jnp.where`` may leave them out.
 
-    With NaN, or another integer, in their place, the results are others.
+    With others in their place, NaN if they are numbers, the results are others.
     """
     from mplang_spu.reference_check import reference
 
     if wrong.number in function.outputs:
         return True
     value = values[wrong.number]
-    other = np.where(wrong.lost, np.nan if value.dtype.kind == "f" else value ^ 1, value)
+    instead = np.where(np.isnan(value), 0.7, np.nan) if value.dtype.kind == "f" else value ^ 1
+    other = np.where(wrong.lost, instead, value)
     outs = sorted({number for number in function.outputs if number >= function.inputs})
     variant = function.with_outputs(outs, [wrong.number], 64)
     after = reference.run(variant, [*values[: function.inputs], other])
     pairs = [(array, values[number]) for number, array in zip(outs, after, strict=True)]
-    return not all(np.array_equal(one, before) for one, before in pairs)
+    return not all(map(_are_equal, *zip(*pairs, strict=True)))
+
+
+def _are_equal(one: Array, other: Array) -> bool:
+    """Return whether arrays are equal up to the rounding of differently compiled code."""
+    if one.dtype.kind != "f":
+        return np.array_equal(one, other)
+    return np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from mplang_analysis import UNKNOWN, Interval, OpRanges, StepRange
+import numpy as np
+from mplang_analysis import UNKNOWN, HasRanges, Interval, OpRanges, Sampled, StepRange, kinds_of
 from mplang_stablehlo import read
 
 from mplang_core import TensorType
-from mplang_core.ext import Location, Operation
+from mplang_core.ext import Location, Operation, Value, interface_of
+from mplang_spu import public_part
 from mplang_spu.field import Field
-from mplang_spu.share_type import MAX_CODE, ShareType
+from mplang_spu.share_type import MAX_CODE, ShareType, plain_of
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
     from mplang_stablehlo.intervals import AnalysisResult
+
+MAX_ELEMENTS = 4_000_000  # of all inner values of a function that is tried: a tenth of a second
 
 
 def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
@@ -64,17 +68,55 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     if not outs:
         return OpRanges([])
     field = Field(outs[0].target)
-    if op.attrs.get("public") is not None:
-        return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
     try:
         module = _module(op.attrs["program"]["code"])
     except ValueError:  # SPU refuses it
         return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
-    found = intervals(module, ins, fixed_point(field.target.fxp))
+    found = intervals(module, [*ins, *_of_public_part(op, ins)], fixed_point(field.target.fxp))
     statuses = [
         field.holds(x, _is_float(kind.plain)) for x, kind in zip(found.results, outs, strict=True)
     ]
-    return OpRanges(found.results, statuses, list(_steps(op, found, field)))
+    results = _samples(op, ins, found.results) or found.results
+    return OpRanges(results, statuses, list(_steps(op, found, field)))
+
+
+def _of_public_part(op: Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Return the intervals of what each member computes before, by the rule of ``jax.run``."""
+    public = op.attrs.get("public")
+    if public is None:
+        return ()
+    takes = [op.inputs[i].type for i in public["takes"]]
+    outs = tuple(map(Value, public_part.results_of(public, [value.type for value in op.inputs])))
+    run = Operation("jax.run", tuple(map(Value, takes)), outs, public["program"])
+    rule = interface_of(run, HasRanges)
+    given = [ins[i] for i in public["takes"]]
+    return [UNKNOWN] * len(outs) if rule is None else rule.ranges(run, given).outputs
+
+
+def _samples(
+    op: Operation, ins: Sequence[Interval], results: Sequence[Interval]
+) -> Sequence[Interval]:
+    """Return the results with numbers, if all operands have some; they are made when needed."""
+    samples = [x for x in ins if isinstance(x, Sampled)]
+    code = op.attrs["program"]["code"]
+    if len(samples) < len(ins) or not ins or op.attrs.get("public") is not None:
+        return ()
+
+    @functools.cache
+    def run(trial: int) -> Sequence[np.ndarray[Any, Any]]:
+        from mplang_spu.reference_check import reference
+        from mplang_spu.reference_check.flat_function import flat_function
+
+        function = flat_function(code)
+        if sum(kind.size for kind in function.kinds) > MAX_ELEMENTS:
+            return [np.zeros(plain_of(value.type).shape) for value in op.outputs]
+        return reference.outputs_of(function, [x.draw(trial) for x in samples])
+
+    what = kinds_of(samples)
+    return [
+        Sampled(x.low, x.high, what, lambda trial, i=i: run(trial)[i])  # type: ignore[misc]
+        for i, x in enumerate(results)
+    ]
 
 
 def is_admitted(code: bytes) -> bool:

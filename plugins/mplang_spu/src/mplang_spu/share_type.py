@@ -91,6 +91,11 @@ class ShareType(BaseType):
         return None if found == self else f"expected {self}, got {found or type(value).__name__}"
 
 
+def plain_of(kind: Any) -> Any:
+    """Return the type of the tensor that shares stand for, or that of a public tensor."""
+    return kind.plain if isinstance(kind, ShareType) else kind
+
+
 @functools.lru_cache(maxsize=256, typed=True)
 def _check_sharing(parties: Mask, protocol: Any, field: Any, fxp: int) -> None:
     """Check what types of shares have in common; each program has hundreds of them.

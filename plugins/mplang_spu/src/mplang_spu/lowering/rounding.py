@@ -196,7 +196,7 @@ def divide_integers(rewriter: Rewriter) -> None:
 
 
 def _divide(rewriter: Rewriter, x: Term, y: Term) -> tuple[Term, Term]:
-    """Return integer quotient and remainder, rounded towards zero.
+    """Return integer quotient and remainder, rounded towards zero; by 0, all ones and the dividend.
 
     They are computed in a signed type that holds both operands: a compiler assumes that an unsigned
     number is not below 0.
