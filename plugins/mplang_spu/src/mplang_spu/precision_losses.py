@@ -30,8 +30,14 @@ WITHIN = "for numbers within the literal and declared ranges"
 PRODUCTS = ("convolution", "divide", "dot_general", "multiply", "power")
 
 
-class _Wrong(NamedTuple):
-    """What goes wrong in an op: a text, and the elements of which value."""
+class Wrong(NamedTuple):
+    """What goes wrong in an op.
+
+    Attributes:
+        text: the problem and the remedy.
+        number: of the value.
+        lost: its wrong elements.
+    """
 
     text: str
     number: int
@@ -102,7 +108,7 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Pr
     for operands in _trials(kinds, ins):
         values = [*operands, *reference.run(variant, operands)]
         for i, wrong in enumerate(_wrong(function, values, target)):
-            if wrong and _reaches(function, values, wrong):
+            if wrong and reaches(function, values, wrong):
                 line: Location | None = source_lines(code, op.location)[i]
                 return [PrecisionLoss(wrong.text, line)]
     return []
@@ -142,7 +148,7 @@ def _numbers(kind: TensorType, x: Interval, weights: Array) -> Array:
 
 def _wrong(
     function: FlatFunction, values: Sequence[Array], target: Target
-) -> Iterator[_Wrong | None]:
+) -> Iterator[Wrong | None]:
     """Yield per op what goes wrong in it; ``None`` if nothing does."""
     from mplang_spu.reference_check.flat_function import sums_of
 
@@ -162,7 +168,7 @@ def _is_finite(value: Array) -> bool:
     return bool(np.isfinite(value).all())
 
 
-def _overflows(op: Op, number: int, value: Array, target: Target) -> _Wrong | None:
+def _overflows(op: Op, number: int, value: Array, target: Target) -> Wrong | None:
     if value.dtype.kind != "f" or not value.size:
         return None
     lost = ~np.isfinite(value)
@@ -172,7 +178,7 @@ def _overflows(op: Op, number: int, value: Array, target: Target) -> _Wrong | No
             f"SPU's {op.label} gives {what} in float64 {WITHIN}, and SPU has neither NaN nor "
             "infinity; choose operands that give none, by jnp.where, or a narrower range"
         )
-        return _Wrong(text, number, lost)
+        return Wrong(text, number, lost)
     limit = _limit(op.name, target)
     lost = np.abs(value) >= limit
     if not lost.any():
@@ -183,7 +189,7 @@ def _overflows(op: Op, number: int, value: Array, target: Target) -> _Wrong | No
         f"{target.fxp} fraction bits holds less than {limit:.1e}, so a result may be wrong. {how} "
         "the data; mp.analysis.ranges tells all such steps"
     )
-    return _Wrong(text, number, lost)
+    return Wrong(text, number, lost)
 
 
 def _limit(name: str, target: Target) -> float:
@@ -194,7 +200,7 @@ def _limit(name: str, target: Target) -> float:
     return target.limit
 
 
-def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> _Wrong | None:
+def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> Wrong | None:
     op = function.ops[i]
     if op.label != "sum" or not op.dimensions or op.arity != 2:
         return None
@@ -209,13 +215,18 @@ def _sum_wraps(function: FlatFunction, i: int, values: Sequence[Array]) -> _Wron
         "so it may wrap; NumPy adds in 64 bits, JAX in those of its operands. Convert them first, "
         "x.astype('int64')"
     )
-    return _Wrong(text, op.results[0], np.asarray(lost))
+    return Wrong(text, op.results[0], np.asarray(lost))
 
 
-def _reaches(function: FlatFunction, values: Sequence[Array], wrong: _Wrong) -> bool:
+def reaches(function: FlatFunction, values: Sequence[Array], wrong: Wrong) -> bool:
     """Return whether wrong elements reach a result: ``jnp.where`` may leave them out.
 
     With NaN, or another integer, in their place, the results are others.
+
+    Args:
+        function: the function.
+        values: its operands, and all inner values.
+        wrong: the elements.
     """
     from mplang_spu.reference_check import reference
 

@@ -21,12 +21,14 @@ from mplang_spu.reference_check.flat_function import (
     source_lines,
     sums_of,
 )
-from mplang_spu.reference_check.message import message, wrapped
+from mplang_spu.reference_check.message import beyond, message, wrapped
+from mplang_spu.reference_check.random_errors import beyond_products
 from mplang_spu.reference_check.reconstruction import reconstruct_tensor
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference, compare
 from mplang_spu.reference_check.trace import Run
+from mplang_spu.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _check(job: Job) -> Finding | None:
     if wrong:
         wrong = discard_cancellation(function, operands, wrong)
     if not wrong:
-        return _wrapped(job, function)
+        return _wrapped(job, function) or _beyond(job, function, operands, expected)
     try:
         fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
     except Exception:  # e.g. libspu cannot return an inner value; the result is wrong anyway
@@ -115,6 +117,18 @@ def _wrapped(job: Job, function: FlatFunction) -> Finding | None:
             label, line = function.ops[op].label, source_lines(job.code, job.line)[op]
             return Finding(wrapped(label, kind, int(outside[0])), label, line or job.line)
     return None
+
+
+def _beyond(
+    job: Job, function: FlatFunction, operands: Sequence[Array], results: Sequence[Array]
+) -> Finding | None:
+    """Find a product that the field does not hold, and that was right by chance."""
+    target = Target.of(job.setting.config)
+    found = beyond_products(function, operands, results, target)
+    if found is None:
+        return None
+    label, line = function.ops[found[0]].label, source_lines(job.code, job.line)[found[0]]
+    return Finding(beyond(label, found[1], job.setting), label, line or job.line)
 
 
 def _reconstruct(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:
