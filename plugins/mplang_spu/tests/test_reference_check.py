@@ -41,7 +41,6 @@ FAULTS = {
         "loop gives 0",
         "gives 1e-09",
     ),
-    "int32": (lambda x: x * x > 5, np.int32([2**20]), "compare gives 1", "gives 0"),
 }
 
 

@@ -33,8 +33,14 @@ MAX_LINES = 8  # of one function, of which it is told
 PRODUCTS = ("convolution", "divide", "dot_general", "multiply", "power")
 
 
-class _Wrong(NamedTuple):
-    """What goes wrong in an op: a text, and the elements of which value."""
+class Wrong(NamedTuple):
+    """What goes wrong in an op.
+
+    Attributes:
+        text: the problem and the remedy.
+        number: of the value.
+        lost: its wrong elements.
+    """
 
     text: str
     number: int
@@ -175,7 +181,7 @@ def _losses(
                 wrong = wrong or _overflows(op, number, values[number], target, within)
         if op.label == "constant" or wrong is None:
             continue
-        if _reaches(function, values, wrong):
+        if reaches(function, values, wrong):
             lost.update(op.results)
             yield i, wrong.text
         elif first is None and not _is_finite(values[wrong.number]):
@@ -188,7 +194,7 @@ def _is_finite(value: Array) -> bool:
     return bool(np.isfinite(value).all())
 
 
-def _undefined(op: Op, number: int, value: Array, within: str) -> _Wrong | None:
+def _undefined(op: Op, number: int, value: Array, within: str) -> Wrong | None:
     lost = ~np.isfinite(value)
     if not lost.any():
         return None
@@ -198,10 +204,10 @@ def _undefined(op: Op, number: int, value: Array, within: str) -> _Wrong | None:
         "infinity: its number is arbitrary then. Choose operands that give none, by jnp.where "
         "or jnp.clip, or declare a range of the data that leaves it out, mp.seal(x, range=…)"
     )
-    return _Wrong(text, number, lost)
+    return Wrong(text, number, lost)
 
 
-def _overflows(op: Op, number: int, value: Array, target: Target, within: str) -> _Wrong | None:
+def _overflows(op: Op, number: int, value: Array, target: Target, within: str) -> Wrong | None:
     if value.dtype.kind != "f" or not value.size or USUAL_DATA in within:
         return None  # usual data may be smaller or larger, so their sizes tell nothing
     limit = _limit(op.name, target)
@@ -214,7 +220,7 @@ def _overflows(op: Op, number: int, value: Array, target: Target, within: str) -
         f"{target.fxp} fraction bits holds less than {limit:.1e}, so a result may be wrong. {how} "
         "the data; mp.analysis.ranges tells all such steps"
     )
-    return _Wrong(text, number, lost)
+    return Wrong(text, number, lost)
 
 
 def _limit(name: str, target: Target) -> float:
@@ -227,7 +233,7 @@ def _limit(name: str, target: Target) -> float:
 
 def _sum_wraps(
     function: FlatFunction, i: int, values: Sequence[Array], within: str
-) -> _Wrong | None:
+) -> Wrong | None:
     op = function.ops[i]
     if op.label != "sum" or not op.dimensions or op.arity != 2:
         return None
@@ -242,13 +248,18 @@ def _sum_wraps(
         "so it may wrap; NumPy adds in 64 bits, JAX in those of its operands. Convert them first, "
         "x.astype('int64')"
     )
-    return _Wrong(text, op.results[0], np.asarray(lost))
+    return Wrong(text, op.results[0], np.asarray(lost))
 
 
-def _reaches(function: FlatFunction, values: Sequence[Array], wrong: _Wrong) -> bool:
+def reaches(function: FlatFunction, values: Sequence[Array], wrong: Wrong) -> bool:
     """Return whether wrong elements reach a result: ``jnp.where`` may leave them out.
 
     With others in their place, NaN if they are numbers, the results are others.
+
+    Args:
+        function: the function.
+        values: its operands, and all inner values.
+        wrong: the elements.
     """
     from mplang_spu.reference_check import reference
 

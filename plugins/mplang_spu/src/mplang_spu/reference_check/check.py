@@ -20,12 +20,14 @@ from mplang_spu.reference_check.flat_function import (
     source_lines,
     sums_of,
 )
-from mplang_spu.reference_check.message import message, wrapped
+from mplang_spu.reference_check.message import beyond, message, wrapped
+from mplang_spu.reference_check.random_errors import beyond_products
 from mplang_spu.reference_check.reconstruction import reconstruct_tensor
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference, compare
 from mplang_spu.reference_check.trace import Run
+from mplang_spu.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _check(job: Job) -> Diagnostic | None:
     if wrong:
         wrong = discard_cancellation(function, operands, wrong)
     if not wrong:
-        return _wrapped(job, function)
+        return _wrapped(job, function) or _beyond(job, function, operands, expected)
     try:
         fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
     except Exception:  # e.g. libspu cannot return an inner value; the result is wrong anyway
@@ -114,6 +116,18 @@ def _wrapped(job: Job, function: FlatFunction) -> Diagnostic | None:
             label, line = function.ops[op].label, source_lines(job.code, job.line)[op]
             return Diagnostic(wrapped(label, kind, int(outside[0])), line or job.line, label)
     return None
+
+
+def _beyond(
+    job: Job, function: FlatFunction, operands: Sequence[Array], results: Sequence[Array]
+) -> Diagnostic | None:
+    """Find a product that the field does not hold, and that was right by chance."""
+    target = Target.of(job.setting.config)
+    found = beyond_products(function, operands, results, target)
+    if found is None:
+        return None
+    label, line = function.ops[found[0]].label, source_lines(job.code, job.line)[found[0]]
+    return Diagnostic(beyond(label, found[1], job.setting), line or job.line, label)
 
 
 def _reconstruct(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: TensorType) -> Array:

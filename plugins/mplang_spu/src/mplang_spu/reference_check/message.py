@@ -7,6 +7,7 @@ import math
 from mplang_core import DType, TensorType
 from mplang_spu.reference_check.rerun import Setting
 from mplang_spu.reference_check.tolerance import Difference
+from mplang_spu.target import Target
 
 ENOUGH = "field: FM128, fxp_fraction_bits: 40"
 
@@ -62,6 +63,24 @@ def wrapped(word: str, kind: TensorType, value: int) -> str:
     return (
         f"{word} is {value}, which {kind.dtype.value} does not hold, so it wraps; NumPy adds in 64 "
         "bits, JAX in those of its operands. Convert them first, x.astype('int64'); "
+        "check_numbers=False skips this check."
+    )
+
+
+def beyond(label: str, size: float, setting: Setting) -> str:
+    """Return a message about a product that is right in some runs only.
+
+    Args:
+        label: of the op.
+        size: of its largest number.
+        setting: the configuration of the run.
+    """
+    target = Target.of(setting.config)
+    how = "Scale" if target.field == "FM128" else "Take more bits (field: FM128), or scale"
+    return (
+        f"SPU's {label} reaches {size:.3g}, and {target.field} with {target.fxp} fraction bits "
+        f"holds products below {target.factors:.1e}: the result is right in this run, and may be "
+        f"far off in another. {how} the data down, or write it in another way; "
         "check_numbers=False skips this check."
     )
 
