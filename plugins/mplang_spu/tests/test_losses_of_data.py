@@ -62,7 +62,15 @@ UNDEFINED = {
 }
 
 
-@pytest.mark.parametrize("name", UNDEFINED)
+def some(names, *quick):
+    """Return all names, those that are not quick for the long tests."""
+    return [
+        name if name in quick else pytest.param(name, marks=pytest.mark.long("30 programs on XLA"))
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", some(UNDEFINED, "reciprocal", "of scalars", "remainder", "log"))
 def test_what_may_be_no_number_is_told_with_line_and_remedy(name):
     (loss,) = losses(*UNDEFINED[name])
     assert str(loss.line).startswith("test_losses_of_data.py:")
@@ -107,7 +115,7 @@ QUIET = {
 }
 
 
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize("name", some(QUIET, "standardized", "softmax", "regression", "chosen"))
 def test_ordinary_programs_raise_no_alarm(name):
     assert losses(*QUIET[name]) == []
 
@@ -176,13 +184,7 @@ def run(host, compiled, x):
     return np.asarray(found), [each.filename for each in told]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("square", "log") else pytest.mark.long("workers"))
-        for name in FUNCTIONS
-    ],
-)
+@pytest.mark.parametrize("name", some(FUNCTIONS, "square", "log"))
 def test_workers_give_jax_s_number_or_it_is_told_for_each_of_the_data(workers, name):
     """Nothing was told of squares of 2^33 and logarithms of 0."""
     fn = FUNCTIONS[name]
