@@ -21,7 +21,7 @@ from mplang_spu import linear_algebra
 from mplang_spu.compiler import compile_text
 from mplang_spu.libspu import Io, libspu
 from mplang_spu.link import LinkCommunicator
-from mplang_spu.lowering import Diagnostic, Lowered, Target, lower
+from mplang_spu.lowering import BadConstant, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
 from mplang_spu.share_type import MAX_CODE
 
@@ -99,7 +99,7 @@ class Compiled:
     code: bytes
     digest: str
     operands: tuple[np.ndarray[Any, Any], ...]
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[BadConstant, ...]
     unreduced: frozenset[int] = frozenset()
 
 

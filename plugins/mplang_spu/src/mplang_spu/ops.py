@@ -61,7 +61,7 @@ from mplang_spu.target import Target
 
 if TYPE_CHECKING:
     from mplang_spu.engine import Compiled
-    from mplang_spu.lowering import Diagnostic
+    from mplang_spu.lowering import BadConstant
 
 # -- sharing
 
@@ -401,7 +401,7 @@ def _told(program: FeProgram) -> FeProgram:
     return program
 
 
-def _tell(diagnostic: Diagnostic, code: bytes) -> None:
+def _tell(diagnostic: BadConstant, code: bytes) -> None:
     from mplang_spu.reference_check.flat_function import source_lines
 
     place = caller()

@@ -30,7 +30,7 @@ from mplang_spu.lowering import (
     wraps,
 )
 from mplang_spu.lowering.admission import SPU
-from mplang_spu.lowering.constants import Diagnostic
+from mplang_spu.lowering.constants import BadConstant
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import drop_unused, fold_splats
 from mplang_spu.lowering.structure import (
@@ -44,7 +44,7 @@ from mplang_spu.lowering.structure import (
 from mplang_spu.lowering.tables import erase_exact_values, fold_tables
 from mplang_spu.target import Target
 
-__all__ = ["PASSES", "SPU", "Diagnostic", "Lowered", "Pass", "Target", "lower"]
+__all__ = ["PASSES", "SPU", "BadConstant", "Lowered", "Pass", "Target", "lower"]
 
 Pass: TypeAlias = Callable[[Rewriter], None]
 """Rewrites a module in place."""
@@ -92,7 +92,7 @@ class Lowered:
 
     text: str
     operands: tuple[np.ndarray[Any, Any], ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[BadConstant, ...] = ()
     unreduced: frozenset[int] = frozenset()
 
 

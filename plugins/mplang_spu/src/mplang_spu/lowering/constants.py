@@ -18,8 +18,8 @@ _OP_INDEX = "mplang.place"
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """Diagnostic of a constant.
+class BadConstant:
+    """Constant that the fixed point cannot represent.
 
     Attributes:
         op_index: index of the op that uses it, or of the loop around that op, in the inlined
@@ -59,13 +59,13 @@ _REDUCTIONS = {"reduce", "reduce_window", "select_and_scatter"}
 _SATURATES = {"exponential", "logistic", "tanh", "erf"}
 
 
-def unrepresentable_constants(rewriter: Rewriter) -> list[Diagnostic]:
+def unrepresentable_constants(rewriter: Rewriter) -> list[BadConstant]:
     """Diagnose constants that vanish, overflow, are NaN or infinite, and can reach a result.
 
     Many are harmless: infinity as the initial value of a maximum, or as the mask of a softmax; the
     NaN of a median is gone once comparisons with NaN are folded.
     """
-    diagnostics: list[Diagnostic] = []
+    diagnostics: list[BadConstant] = []
     for op in rewriter.ops("constant"):
         kind = dtype_of(op.results[0])
         if kind.kind != "b":
@@ -87,7 +87,7 @@ def _numbers(op: ir.Operation) -> np.ndarray[Any, Any]:
 
 def _check_floats(
     target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
-) -> Diagnostic | None:
+) -> BadConstant | None:
     sizes = np.abs(numbers.astype(np.float64))
     if not sizes.all() and (found := _diagnose_divisor(value)):
         return found
@@ -116,7 +116,7 @@ def _check_floats(
 
 def _check_integers(
     target: Target, value: ir.Value, numbers: np.ndarray[Any, Any]
-) -> Diagnostic | None:
+) -> BadConstant | None:
     if not numbers.all() and (found := _diagnose_divisor(value)):
         return found
     large = [int(number) for number in (numbers.min(), numbers.max())]
@@ -128,7 +128,7 @@ def _check_integers(
     return _diagnose(uses, f"the constant {large[0]}", why, fatal=True)
 
 
-def _diagnose_divisor(value: ir.Value) -> Diagnostic | None:
+def _diagnose_divisor(value: ir.Value) -> BadConstant | None:
     """Diagnose a 0 by which something is divided, unless a select may discard it."""
     uses = (
         (op, i, chosen)
@@ -145,14 +145,14 @@ def _how(target: Target) -> str:
 
 def _diagnose(
     uses: Iterator[_Use], what: str, why: str, *, fatal: bool = False
-) -> Diagnostic | None:
+) -> BadConstant | None:
     """Diagnose the first use; it is not fatal if a select may discard the constant."""
     for op, i, chosen in uses:
         ends = _name(op) in ("func.return", "return")
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
         chosen = chosen or _is_selected(op)
         text = f"{what} reaches {name}{' if it is selected' if chosen else ''}: {why}"
-        return Diagnostic(_op_index(place), text, fatal and not chosen)
+        return BadConstant(_op_index(place), text, fatal and not chosen)
     return None
 
 
