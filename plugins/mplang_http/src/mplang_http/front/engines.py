@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import functools
 import logging
-import os
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -23,6 +21,8 @@ from mplang_http.base.logs import log_cause, log_context
 from mplang_http.front.data_sets import FrontDataSets
 from mplang_http.front.dialing import link
 from mplang_http.front.download import Download
+from mplang_http.front.ended_sessions import EndedSessions
+from mplang_http.front.engine_events import EngineEvents
 from mplang_http.front.engine_process import ENGINE_ENDED, EngineProcess
 from mplang_http.front.engine_start import EngineStarter
 from mplang_http.front.engine_watch import watch
@@ -31,7 +31,7 @@ from mplang_http.front.gate import FrontGate
 from mplang_http.front.log_quota import LogQuota
 from mplang_http.front.mpc import FrontMpc
 from mplang_http.front.questions import FrontQuestions
-from mplang_http.front.session import FrontSession, Key
+from mplang_http.front.session import FrontSession, Key, check_room
 from mplang_http.front.session_credentials import SessionCredentials
 from mplang_http.front.storage import FrontStorage
 from mplang_http.front.warm_process import WarmProcess
@@ -46,7 +46,6 @@ from mplang_http.wire.values import MAX_HEAD
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
 BUSY = 1.0  # seconds after which the front answers for an engine
-MAX_TOLD = 1000  # sessions of which it is known why they ended
 log = logging.getLogger("mplang.http.front")
 
 T = TypeVar("T")
@@ -102,9 +101,9 @@ class Engines:
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
         self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
+        self._events = EngineEvents(self._questions, self.mpc, self.gate, self.budget, self.begin)
         self._sessions: dict[Key, FrontSession] = {}
-        self._told: OrderedDict[Key, str] = OrderedDict()
-        self._shut_down: dict[Key, asyncio.Event] = {}  # set once the coordinator has been told
+        self._ended = EndedSessions()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
@@ -194,31 +193,17 @@ class Engines:
         }
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
-        limits = self._config.limits
         self.refuse_if_draining()
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
             )
-        if len(request.parties) > limits.parties:
-            raise RequestError(422, "parties", f"at most {limits.parties} parties are linked here")
-        mine = [session for session in self._sessions.values() if session.key[0] == key[0]]
-        quotas = self._config.quotas
-        if len(self._sessions) >= limits.sessions or len(mine) >= quotas.sessions:
-            raise RequestError(
-                429,
-                "busy",
-                f"{len(mine)} sessions of {key[0]} are open here, of at most {quotas.sessions}, "
-                f"and of all coordinators at most {limits.sessions}",
-            )
-        if sum(not session.joined for session in mine) >= quotas.opens:
-            raise RequestError(
-                429, "busy", f"{key[0]} is opening {quotas.opens} sessions already; try again"
-            )
+        check_room(self._config, key[0], request, self.sessions)
         session = FrontSession(key, request)
+        mine = [each for each in self._sessions.values() if each.key[0] == key[0]]
         session.cores = mine[0].cores if mine else self._starter.free_cores(self.sessions)
         self._sessions[key] = self._links[session.link] = session
-        self._told.pop(key, None)
+        self._ended.reopen(key)
         session.started = asyncio.get_running_loop().create_task(self._start(session))
         session.started.add_done_callback(lambda task: task.cancelled() or task.exception())
         return session
@@ -240,7 +225,7 @@ class Engines:
         try:
             await self._starter.start(
                 session,
-                functools.partial(self._handle, session),
+                functools.partial(self._events.handle, session),
                 lambda: self.begin(self._lost(session)),
             )
             await self.gate.open(session, self.warm, lambda: self.begin(self._unchecked(session)))
@@ -329,14 +314,7 @@ class Engines:
         """
         session = self._sessions.get((coordinator, name))
         if session is None or session.closed:
-            lost = "it ended, or this worker was started again; what it held is lost"
-            why = self._told.get((coordinator, name), lost)
-            if (coordinator, name) in self._shut_down:
-                self._shut_down[coordinator, name].set()
-                raise ShutdownError(why)
-            raise RequestError(
-                404, "unknown-session", f"no session {name[:100]!r} of yours is open here: {why}"
-            )
+            raise self._ended.error((coordinator, name))
         session.seen = time.monotonic()
         return session
 
@@ -420,30 +398,7 @@ class Engines:
                 self.find(coordinator, name)
             raise
 
-    # -- events, and the end
-
-    def _handle(self, session: FrontSession, message: dict[str, Any], file: int | None) -> None:
-        if message["event"] == "question_file" and type(message.get("number")) is int:
-            self._questions.take_file(session, message["number"], file)
-            return
-        if file is not None:
-            os.close(file)
-        if message["event"] == "ready":
-            if not session.ready.done():
-                session.ready.set_result(message["key"])
-        elif message["event"] == "answer_taken":
-            self._questions.taken(session, str(message["receipt"]))
-        elif message["event"] == "question":
-            number, method, args = int(message["number"]), message["method"], message["args"]
-            self.begin(self._questions.serve(session, number, str(method), dict(args)))
-        elif message["event"] == "mpc_hangs":
-            self.mpc.replace(session)
-        elif message["event"] == "ended":
-            session.jobs.update(message["status"], settled=message["settled"])
-            if message["settled"]:
-                run = (session.key[0], session.link, message["run"])
-                if self.budget.end(run, failed=message["op_failed"]):
-                    self.begin(self.gate.end(session, message["status"]))
+    # -- the end
 
     async def _lost(self, session: FrontSession) -> None:
         """Take notice that an engine has ended by itself."""
@@ -481,7 +436,7 @@ class Engines:
             await session.jobs.wait_for_step()
             self.crashes += 1  # before the coordinator is told
         session.closed = True
-        self._told[session.key] = why  # whoever asks from now on comes after its end
+        self._ended.add(session.key, why)
         try:
             if process is not None and not kill:
                 with contextlib.suppress(TimeoutError):
@@ -510,12 +465,10 @@ class Engines:
         """
         sessions = self.sessions
         for session in sessions:
-            self._shut_down[session.key] = asyncio.Event()
+            self._ended.shut_down(session.key)
             session.jobs.fail(late, ShutdownError.__name__)
         await asyncio.gather(*(self._end(session, why) for session in sessions))
-        told = [asyncio.ensure_future(each.wait()) for each in self._shut_down.values()]
-        if told:
-            await asyncio.wait(told, timeout=patience)
+        await self._ended.wait_until_told(patience)
 
     def _forget(self, session: FrontSession, why: str, *, failed: bool = False) -> None:
         if self._sessions.get(session.key) is not session:
@@ -531,9 +484,7 @@ class Engines:
         self.budget.session_ended(session.key[0], session.link, failed=failed)
         self._links.pop(session.link, None)
         self.begin(self.mpc.end(session, why))
-        self._told[session.key] = why
-        if len(self._told) > MAX_TOLD:
-            self._told.popitem(last=False)
+        self._ended.add(session.key, why)
 
     def check_credentials(self, *, again: bool) -> None:
         """End the sessions of which a certificate has expired, or is refused.

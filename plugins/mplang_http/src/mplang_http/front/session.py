@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mplang_analysis import Source
 
-from mplang_http.base.config import Limits, Timeouts
+from mplang_http.base.config import Limits, Timeouts, WorkerConfig
+from mplang_http.base.errors import RequestError
 from mplang_http.front.engine_process import EngineProcess
 from mplang_http.front.jobs import FrontJobs
 from mplang_http.process.cgroups import memory_excess
@@ -181,3 +182,34 @@ class FrontSession:
         if threads > limits.threads:
             return f"it had more than {limits.threads} threads (limits.threads)"
         return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""
+
+
+def check_room(
+    config: WorkerConfig, coordinator: str, request: SessionRequest, sessions: list[FrontSession]
+) -> None:
+    """Check that a coordinator may open another session.
+
+    Args:
+        config: configuration of the worker.
+        coordinator: name of the coordinator.
+        request: the request to open it.
+        sessions: the sessions that are open.
+
+    Raises:
+        RequestError: it may not.
+    """
+    limits, quotas = config.limits, config.quotas
+    if len(request.parties) > limits.parties:
+        raise RequestError(422, "parties", f"at most {limits.parties} parties are linked here")
+    mine = [session for session in sessions if session.key[0] == coordinator]
+    if len(sessions) >= limits.sessions or len(mine) >= quotas.sessions:
+        raise RequestError(
+            429,
+            "busy",
+            f"{len(mine)} sessions of {coordinator} are open here, of at most {quotas.sessions}, "
+            f"and of all coordinators at most {limits.sessions}",
+        )
+    if sum(not session.joined for session in mine) >= quotas.opens:
+        raise RequestError(
+            429, "busy", f"{coordinator} is opening {quotas.opens} sessions already; try again"
+        )
