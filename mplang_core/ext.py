@@ -146,7 +146,7 @@ from mplang_core.simp import (
     size_of as size_of,
 )
 from mplang_core.simp.backend import make_host as make_host
-from mplang_core.simp.diagnostics import Diagnostic as Diagnostic
+from mplang_core.simp.diagnostics import Diagnosis as Diagnosis, Diagnostic as Diagnostic
 from mplang_core.simp.host import Mode as Mode
 from mplang_core.simp.interfaces import (
     Branch as Branch,

@@ -59,7 +59,7 @@ class ObservedHost(SimpHost):
             Its results.
         """
         for found in self._diagnose(program, inputs):
-            self._tell(found)
+            self._warn_of(found)
         rehearse = _rehearse.get()
         if rehearse is not None:
             with self.options():
@@ -120,7 +120,7 @@ class ObservedHost(SimpHost):
         finally:
             _rehearse.reset(token)
 
-    def _tell(self, found: Diagnostic) -> None:
+    def _warn_of(self, found: Diagnostic) -> None:
         """Tell of what goes wrong in a program, before anything runs."""
         line = found.line or Location("<mplang>", 1)
         warnings.warn_explicit(found.text, PrecisionWarning, line.file, line.line)

@@ -115,12 +115,12 @@ class Simulator(ObservedHost):
             self._checks.begin()
         return super().evaluate(program, inputs)
 
-    def _tell(self, found: Diagnostic) -> None:
+    def _warn_of(self, found: Diagnostic) -> None:
         if self._checks is None:
             return
         if self._checks.mode == "raise":
             raise PrecisionError(str(found))
-        super()._tell(found)
+        super()._warn_of(found)
 
     def submit(
         self, program: Program, args: Sequence[HostVar], step: Mask | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from mplang_analysis import DATA, TRIALS, USUAL_DATA, Interval, Sampled, kinds_of, sample_within
@@ -20,7 +20,8 @@ from mplang_analysis import DATA, TRIALS, USUAL_DATA, Interval, Sampled, kinds_o
 from mplang_core import TensorType
 from mplang_core.ext import Diagnostic, Location, Operation
 from mplang_spu.field import LARGEST_POWER
-from mplang_spu.ranges import MAX_ELEMENTS, is_admitted, ranges_of_run
+from mplang_spu.ranges import is_admitted, ranges_of_run
+from mplang_spu.reference_check.wrong_elements import MAX_ELEMENTS, PRODUCTS, Wrong, reaches
 from mplang_spu.share_type import ShareType, plain_of
 from mplang_spu.target import Target
 
@@ -30,21 +31,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, Any]
 
 MAX_LINES = 8  # of one function, of which it is told
-PRODUCTS = ("convolution", "divide", "dot_general", "multiply", "power")
-
-
-class Wrong(NamedTuple):
-    """What goes wrong in an op.
-
-    Attributes:
-        text: the problem and the remedy.
-        number: of the value.
-        lost: its wrong elements.
-    """
-
-    text: str
-    number: int
-    lost: Array
 
 
 def losses_of_shares(op: Operation, ins: Sequence[Interval]) -> list[Diagnostic]:
@@ -249,34 +235,3 @@ def _sum_wraps(
         "x.astype('int64')"
     )
     return Wrong(text, op.results[0], np.asarray(lost))
-
-
-def reaches(function: FlatFunction, values: Sequence[Array], wrong: Wrong) -> bool:
-    """Return whether wrong elements reach a result: ``jnp.where`` may leave them out.
-
-    With others in their place, NaN if they are numbers, the results are others.
-
-    Args:
-        function: the function.
-        values: its operands, and all inner values.
-        wrong: the elements.
-    """
-    from mplang_spu.reference_check import reference
-
-    if wrong.number in function.outputs:
-        return True
-    value = values[wrong.number]
-    instead = np.where(np.isnan(value), 0.7, np.nan) if value.dtype.kind == "f" else value ^ 1
-    other = np.where(wrong.lost, instead, value)
-    outs = sorted({number for number in function.outputs if number >= function.inputs})
-    variant = function.with_outputs(outs, [wrong.number], 64)
-    after = reference.run(variant, [*values[: function.inputs], other])
-    pairs = [(array, values[number]) for number, array in zip(outs, after, strict=True)]
-    return not all(map(_are_equal, *zip(*pairs, strict=True)))
-
-
-def _are_equal(one: Array, other: Array) -> bool:
-    """Return whether arrays are equal up to the rounding of differently compiled code."""
-    if one.dtype.kind != "f":
-        return np.array_equal(one, other)
-    return np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -14,13 +14,12 @@ from mplang_core import TensorType
 from mplang_core.ext import Location, Operation, Value, interface_of
 from mplang_spu import public_part
 from mplang_spu.field import Field
+from mplang_spu.reference_check.wrong_elements import MAX_ELEMENTS
 from mplang_spu.share_type import MAX_CODE, ShareType, plain_of
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
     from mplang_stablehlo.intervals import AnalysisResult
-
-MAX_ELEMENTS = 4_000_000  # of all inner values of a function that is tried: a tenth of a second
 
 
 def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:

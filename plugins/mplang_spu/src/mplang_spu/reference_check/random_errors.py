@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mplang_spu.precision_losses import PRODUCTS, Wrong, reaches
-from mplang_spu.ranges import MAX_ELEMENTS
 from mplang_spu.reference_check import reference
 from mplang_spu.reference_check.flat_function import FlatFunction
 from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.wrong_elements import MAX_ELEMENTS, PRODUCTS, Wrong, reaches
 from mplang_spu.target import Target
 
 MARGIN = 32.0
