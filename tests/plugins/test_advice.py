@@ -46,6 +46,7 @@ TYPED: dict[str, list[str]] = {
     "mp.registry.get(□)": ["'jax.compile'"],
     "mp.reveal(x)": [],
     "mp.reveal(x, to=□)": ["'P1'"],
+    "mp.seal(x, range=…)": ["(0, 9)"],
     "mp.seal(x, to=□)": ["'SP0'"],
     "mp.while_loop(lambda x: mp.reveal(mp.device('SP0')(again)(x)), mp.device('SP0')(step), x)": [],
     "mp.with_ctx(host)": [],

@@ -25,6 +25,10 @@ def shifted(x, by):
     return jax.lax.shift_right_logical(x, jnp.full_like(x, by))
 
 
+def end(x, which):
+    return x.dtype.type(getattr(np.iinfo(x.dtype), which))
+
+
 FUNCTIONS = {
     "sum": lambda x, y: x + y > y,
     "difference": lambda x, y: x - y < y,
@@ -48,6 +52,14 @@ FUNCTIONS = {
     "equality": lambda x, y: x + y == y,
     "bits": lambda x, y: jax.lax.population_count(x - y),
     "result": lambda x, y: x * y + x,
+    "less one": lambda x, y: (x - 1) > x,
+    "of positive ones": lambda x, y: (jnp.maximum(x, 1) - 1) > 3,
+    "less one of a sum": lambda x, y: (x + y - 1) > x,
+    "less the least": lambda x, y: (x - end(x, "min")) > x,
+    "constants": lambda x, y: (x + end(x, "max")) + end(x, "max") > x,
+    "constants apart": lambda x, y: (x - 3) + (y - 4) > x,
+    "moved constants": lambda x, y: jnp.flip(x - 1)[1:] > y[1:],
+    "from a constant": lambda x, y: (1 - x) > y,
 }
 
 

@@ -129,6 +129,8 @@ class RingBounds:
             return [Interval(-1 - ins[0].high, -1 - ins[0].low)]
         if name == "divide" and ins[1].low <= 0 <= ins[1].high:  # the smallest number by -1
             return [Interval(kind.limits.low, max(kind.limits.high, -kind.limits.low))]
+        if name == "subtract" and is_public(op.operands[1]):
+            return [_negated_constant(ins[0], ins[1], kind)]
         if name == "select":
             return self._selected(op, ins)
         if name == "bitcast_convert" and kind.bits == element_type_of(op.operands[0]).bits:
@@ -159,6 +161,26 @@ class RingBounds:
             return None
         x, below, plus = (self[each] for each in (*owner.operands, made.operands[1]))
         return [Interval(x.low + plus.low, min(x.high, below.high - 1) + plus.high) | ins[2]]
+
+
+def _negated_constant(x: Interval, c: Interval, kind: ElementType) -> Interval:
+    """Return the bounds of ``x - c``, for which XLA adds ``-c`` modulo 2^n."""
+    low, high = x.low - c.high, x.high - c.low
+    size = 2**kind.bits
+    if kind.limits.low == 0:
+        return Interval(low, high + size)
+    return Interval(low - size, high) if c.low == kind.limits.low else Interval(low, high)
+
+
+def is_public(value: ir.Value) -> bool:
+    """Return whether a value is one of constants, which XLA may combine modulo 2^n."""
+    owner = value.owner
+    if not isinstance(owner, ir.Operation):
+        return False
+    name = owner.name.removeprefix("stablehlo.")
+    if name in ("constant", "iota"):
+        return True
+    return bool(owner.operands) and not owner.regions and all(map(is_public, owner.operands))
 
 
 def _within(x: Interval, limits: Interval) -> bool:

@@ -10,7 +10,7 @@ from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.reductions import combined
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.bounds import RingBounds
+from mplang_spu.lowering.bounds import RingBounds, is_public
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import Term, is_float, replace
 
@@ -123,9 +123,21 @@ def _reduced(rewriter: Rewriter, x: Term, known: Interval) -> Term:
     drop them.
     """
     limits, size = element_type_of(x.value).limits, 2 ** _width(x.value)
-    if limits.low - size <= known.low and known.high <= limits.high + size:
+    is_near = limits.low - size <= known.low and known.high <= limits.high + size
+    if is_near and _constants(x.value) < 2:  # XLA combines two of them modulo 2^n
         return _carried(rewriter, x, known)
     return _masked(rewriter, x)
+
+
+def _constants(value: ir.Value) -> int:
+    """Return how many constants a sum has, in sums of sums."""
+    if is_public(value):
+        return 1
+    owner = value.owner
+    name = owner.name if isinstance(owner, ir.Operation) else ""
+    if name in ("stablehlo.add", "stablehlo.subtract", "stablehlo.negate"):
+        return sum(map(_constants, owner.operands))
+    return 0
 
 
 def _carried(rewriter: Rewriter, x: Term, known: Interval) -> Term:
