@@ -67,6 +67,20 @@ def test_so_are_shifts_on_every_protocol(protocol):
     check(lambda x: x.astype("uint8") >> 3 << 9, x, protocol=protocol)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_leading_zeros_are_counted(dtype):
+    x = np.array(NUMBERS).astype(dtype)
+    check(lambda x: [lax.clz(x), lax.clz(x >> 1), lax.clz(x * 0)], x)
+
+
+@pytest.mark.parametrize("protocol", ["ABY3", CHEETAH, "SEMI2K"])
+def test_so_they_are_on_every_protocol_and_so_are_cube_roots(protocol):
+    check(lax.clz, np.int32(NUMBERS), protocol=protocol)
+    x = np.float32([1, -2, 8, 3, 0.5, 0, -0.0, 1e5, -1e-6])
+    found = spu_runner.run(jnp.cbrt, x, protocol=protocol)
+    np.testing.assert_allclose(found, np.cbrt(x), rtol=1e-3, atol=1e-4)
+
+
 def test_a_constant_amount_costs_no_comparison():
     text = spu_runner.stablehlo(lambda x: (x << 3) >> 1, np.int32([1]))
     assert "compare" not in lower(text, Target("ABY3", "FM128", 40)).text

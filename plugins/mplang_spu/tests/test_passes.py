@@ -27,6 +27,7 @@ def bools(*numbers):
 
 
 CASES = {
+    "count_leading_zeros": (FM128, jax.lax.clz, np.int32([40, 0])),
     "bound_shifts": (FM128, lambda x, y: x >> y, np.int32([40, 2]), np.int32([40, -1])),
     "shift_signs": (FM128, jax.lax.shift_right_arithmetic, *np.uint8([[200, 9], [1, 2]])),
     "wrap_integers": (FM128, lambda x: x * x > 3, np.uint8([16, 9])),
@@ -81,6 +82,7 @@ ORACLES = {
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise
     "take_by_comparison": None,  # likewise
+    "count_leading_zeros": None,  # libspu fails without it
     "shift_signs": None,  # libspu has no sign of such a number, see test_casts_and_shifts.py
     "scatter_to_integers": None,  # libspu fails without it, see below
     "shift_all_bits": None,  # libspu fails without it, see test_few_bits.py

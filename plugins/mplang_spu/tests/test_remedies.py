@@ -19,11 +19,6 @@ def test_a_fourier_transform_by_its_matrix_is_that_of_numpy():
     np.testing.assert_allclose(spu_runner.run(real_part, X), np.fft.fft(X).real, atol=1e-4)
 
 
-def test_cube_roots_by_a_power_are_those_of_numpy():
-    found = spu_runner.run(lambda x: jnp.sign(x) * jnp.abs(x) ** (1 / 3), X)
-    np.testing.assert_allclose(found, np.cbrt(X), rtol=1e-3)
-
-
 def test_a_key_of_threefry_draws_as_it_does_elsewhere():
     def drawn(seed, x):
         return x + jax.random.bits(jax.random.key(seed, impl="threefry2x32"), (5,)).astype("int64")

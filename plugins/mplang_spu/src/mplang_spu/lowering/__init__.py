@@ -50,6 +50,7 @@ Pass: TypeAlias = Callable[[Rewriter], None]
 """Rewrites a module in place."""
 
 PASSES: Sequence[Pass] = (
+    shifts.count_leading_zeros,
     shifts.bound_shifts,
     shifts.shift_signs,
     wraps.wrap_integers,

@@ -53,11 +53,8 @@ SPU = Admission(
         "real": _COMPLEX,
         "cholesky": f"it has no such op; {_LINEAR_ALGEBRA}",
         "triangular_solve": f"it has no such op; {_LINEAR_ALGEBRA}",
-        "count_leading_zeros": "it has no count of leading zeros; compare with powers of two, as "
-        "in (x[..., None] < 2 ** jnp.arange(31)).sum(-1) + 1 for an int32 that is not negative",
         "reduce_precision": "its floats are fixed point, whose precision is that of the device; "
         "leave it out",
-        "cbrt": "it has no cube roots; write jnp.sign(x) * jnp.abs(x) ** (1 / 3)",
         "lapack_": _LINEAR_ALGEBRA,
     },
     largest=4 << 30,

@@ -188,6 +188,10 @@ def _acos(rewriter: Rewriter, x: Term) -> Term:
     return Term(hlo.atan2(_sqrt(1 - x * x).value, x.value))
 
 
+def _cbrt(rewriter: Rewriter, x: Term) -> Term:
+    return _odd(x, lambda size: where(size > 0.0, _power(rewriter, size, 1 / 3), size))
+
+
 def _odd(x: Term, positive: Callable[[Term], Term]) -> Term:
     """Return an odd function: that of ``|x|``, with the sign of ``x``."""
     negative = x < 0.0
@@ -206,6 +210,7 @@ def _polynomial(x: Term, factors: Sequence[float]) -> Term:
 Writer = Callable[[Rewriter, Term], Term]
 
 _FUNCTIONS: Mapping[str, Writer] = {
+    "cbrt": _cbrt,
     "exponential": _exponential,
     "exponential_minus_one": _expm1,
     "log_plus_one": _log1p,

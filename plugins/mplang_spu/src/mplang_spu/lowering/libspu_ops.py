@@ -39,7 +39,7 @@ CALLS = frozenset({"mhlo.topk"})
 """Targets of custom calls that its runtime has, and that print or reveal nothing."""
 
 
-REWRITTEN = frozenset({"if", "optimization_barrier", "tan"})
+REWRITTEN = frozenset({"cbrt", "count_leading_zeros", "if", "optimization_barrier", "tan"})
 """Ops that libspu lacks, and that the lowering replaces."""
 
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import Term, replace, splat, where
 
 _SHIFTS = ("shift_left", "shift_right_arithmetic", "shift_right_logical")
+
+
+def count_leading_zeros(rewriter: Rewriter) -> None:
+    """Count the bits at and below the highest one that is set, which libspu can."""
+    for op in rewriter.ops("count_leading_zeros"):
+        with rewriter.before(op):
+            x = Term(op.operands[0])
+            width = x.kind.element_type.width
+            for k in range((width - 1).bit_length()):
+                x = x | shifted("stablehlo.shift_right_logical", x, x.like(2**k))
+            replace(op, width - Term(hlo.popcnt(x.value)))
 
 
 def bound_shifts(rewriter: Rewriter) -> None:
