@@ -59,9 +59,10 @@ def rehearsal_of(name: Any) -> Rehearse:
         ConfigError: it does not.
         PluginLoadError: no installed plugin provides it.
     """
-    found = get_backend(name).rehearse if isinstance(name, str) else None
+    is_backend = name == "simulator" or name in backends.known()
+    found = get_backend(name).rehearse if is_backend else None
     if found is None:
-        raise ConfigError(f"check= names a backend that rehearses, 'simulator', got {name!r}")
+        raise ConfigError(f"check is 'simulator' or None, got {name!r}")
     return found
 
 

@@ -140,6 +140,7 @@ def sealed(x):
     return mp.seal(mp.device("P0")(lambda x: 10.0 ** (300 + x))(x))
 
 
+@pytest.mark.filterwarnings("ignore::mplang_core.errors.PrecisionWarning")  # told to the analyst
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 @pytest.mark.parametrize("program", [failing, failing_inside, bounded, sealed])
 def test_a_failure_has_one_text(two_workers, program, mode):

@@ -201,10 +201,9 @@ def _lasts(condition: ir.Block, steps: Sequence[int], known: RingBounds) -> dict
     for test in _conjuncts(condition.operations[len(condition.operations) - 1].operands[0]):
         x, limit = test.operands
         if comparison(test) == "LT" and isinstance(x.owner, ir.Block) and x.owner == condition:
-            i = ir.BlockArgument(x).arg_number
-            last = int(_limit(limit, known).high) - 1
-            if steps[i] > 0 and last + steps[i] <= element_type_of(x).limits.high:
-                found[i] = last
+            i, high = ir.BlockArgument(x).arg_number, _limit(limit, known).high
+            if steps[i] > 0 and high - 1 + steps[i] <= element_type_of(x).limits.high:
+                found[i] = int(high) - 1
     return found
 
 
