@@ -29,7 +29,7 @@ COLUMNS = {
     "right": "=fb",
     "refused": "rRe",
     "off, said while compiling": "c",
-    "off, said by the simulator only": "su",
+    "off, said when it runs": "su",
     "off, not said": "!U",
     "failed": "xkt",
 }
