@@ -393,8 +393,7 @@ def run_on_shares(text: str):
     return program
 
 
-I32, S32 = "tensor<1000xi32>", "tensor<f32>"
-TO_INTEGERS = f"%i = stablehlo.convert %arg0 : ({F32}) -> {I32}\n    "
+S32 = "tensor<f32>"
 SUM = (
     "%z = stablehlo.constant dense<0.0> : tensor<f32>\n    "
     '%0 = "stablehlo.reduce"(%arg0, %z) <{dimensions = array<i64: 0>}> ({\n'
@@ -412,13 +411,6 @@ COMBINER = """%i = stablehlo.iota dim = 0 : tensor<1000x1xi32>
     return %0 : tensor<1000xf32>"""
 
 HEAP = {
-    "leading zeros": (
-        module(
-            [F32], [I32],
-            f"{TO_INTEGERS}%0 = stablehlo.count_leading_zeros %i : {I32}\n    return %0 : {I32}",
-        ),
-        "count_leading_zeros",
-    ),
     "precision": (
         module(
             [F32], [F32],
@@ -428,14 +420,16 @@ HEAP = {
         "reduce_precision",
     ),
     "a tangent in a reducer": (module([F32], [S32], SUM.replace("OP", "tan %x")), "tan"),
-    "leading zeros in a function": (
-        module([F32], [I32], f"%0 = call @f(%arg0) : ({F32}) -> {I32}\n    return %0 : {I32}")
+    "a cube root in a reducer": (module([F32], [S32], SUM.replace("OP", "cbrt %x")), "cbrt"),
+    "precision in a function": (
+        module([F32], [F32], f"%0 = call @f(%arg0) : ({F32}) -> {F32}\n    return %0 : {F32}")
         .replace(
             "\n}\n",
-            f"\n  func.func private @f(%arg0: {F32}) -> {I32} {{\n    {TO_INTEGERS}"
-            f"%0 = stablehlo.count_leading_zeros %i : {I32}\n    return %0 : {I32}\n  }}\n}}\n",
+            f"\n  func.func private @f(%arg0: {F32}) -> {F32} {{\n    %0 = "
+            f"stablehlo.reduce_precision %arg0, format = e5m10 : {F32}\n"
+            f"    return %0 : {F32}\n  }}\n}}\n",
         ),
-        "count_leading_zeros",
+        "reduce_precision",
     ),
     "two ops to combine": (module([F32], [F32], COMBINER), "scatter"),
 }  # fmt: skip
