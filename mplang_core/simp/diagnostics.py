@@ -71,6 +71,7 @@ def diagnose(program: Program, data: Mapping[int, Samples] | None = None) -> lis
     """
     found: list[Diagnostic] = []
     for name, each in _installed():
-        samples = data and {i: of[name] for i, of in data.items() if name in of}
-        found += each.find(program, samples)
+        kept = ((i, samples.get(name)) for i, samples in (data or {}).items())
+        mine = {i: sample for i, sample in kept if sample is not None}
+        found += each.find(program, None if data is None else mine)
     return found

@@ -103,6 +103,22 @@ def check_functions(dtype, protocol, field):
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
 
 
+@pytest.mark.parametrize("op", [jax.lax.add, jax.lax.mul])
+@pytest.mark.parametrize("start", [lambda x: jnp.arange(4, dtype=x.dtype), lambda x: x])
+def test_long_chains_are_followed_once(op, start):
+    """Constants were, along all of their ways, and bounds had thousands of bits."""
+
+    def chain(x):
+        last = start(x)
+        for _ in range(1200):
+            last = op(last, last)
+        return (x - last) > 3
+
+    x = np.array([1, 2, 3, 4], np.uint8)
+    text = spu_runner.stablehlo(chain, x)
+    assert "compare" in lower(text, Target("ABY3", "FM128", 40)).text
+
+
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_bits_that_are_shifted_in_are_zero(dtype):
     x = np.array([-1, 0, 7, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)

@@ -19,6 +19,9 @@ from mplang_spu.lowering.term import is_float
 EXACT = 2**53
 """Exclusive bound on floats that are integers."""
 
+LARGEST = 2**192
+"""Bounds beyond it are unknown: no ring is as large, and sums of sums would have any size."""
+
 _BITWISE = {"and", "or", "xor"}
 
 _CHOICES = {"and", "compare", "maximum", "minimum", "not", "or", "return", "select"}
@@ -52,6 +55,8 @@ class RingBounds:
 
     def __init__(self, main: ir.Operation, unreduced: frozenset[int] = frozenset()) -> None:
         self._run = Interpreter(_Ring(), RULES)
+        self._constants: dict[ir.Value, int] = {}
+        self._public: set[ir.Value] = set()
         for i, value in enumerate(main.regions[0].blocks[0].arguments):
             self.tell(value, UNKNOWN if i in unreduced else None)
 
@@ -68,9 +73,18 @@ class RingBounds:
         """Return the bounds of a value: whole numbers, or unknown."""
         return self._run[value]
 
+    def constants(self, value: ir.Value) -> int:
+        """Return how many constants a sum of sums has, two at most, as XLA combines two."""
+        return 1 if value in self._public else self._constants.get(value, 0)
+
     def follow(self, op: ir.Operation) -> None:
         """Find the bounds of an op's results, and of the arguments of its regions."""
         name = op.name.removeprefix("stablehlo.")
+        made_of = all(value in self._public for value in op.operands) and bool(op.operands)
+        if name in ("constant", "iota") or (made_of and not op.regions):
+            self._public.update(op.results)
+        elif name in ("add", "subtract", "negate"):
+            self._constants[op.results[0]] = min(2, sum(map(self.constants, op.operands)))
         if name in ("case", "if", "while"):
             self._enter(op)
         else:
@@ -129,7 +143,7 @@ class RingBounds:
             return [Interval(-1 - ins[0].high, -1 - ins[0].low)]
         if name == "divide" and ins[1].low <= 0 <= ins[1].high:  # the smallest number by -1
             return [Interval(kind.limits.low, max(kind.limits.high, -kind.limits.low))]
-        if name == "subtract" and is_public(op.operands[1]):
+        if name == "subtract" and op.operands[1] in self._public:
             return [_negated_constant(ins[0], ins[1], kind)]
         if name == "select":
             return self._selected(op, ins)
@@ -172,26 +186,15 @@ def _negated_constant(x: Interval, c: Interval, kind: ElementType) -> Interval:
     return Interval(low - size, high) if c.low == kind.limits.low else Interval(low, high)
 
 
-def is_public(value: ir.Value) -> bool:
-    """Return whether a value is one of constants, which XLA may combine modulo 2^n."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation):
-        return False
-    name = owner.name.removeprefix("stablehlo.")
-    if name in ("constant", "iota"):
-        return True
-    return bool(owner.operands) and not owner.regions and all(map(is_public, owner.operands))
-
-
 def _within(x: Interval, limits: Interval) -> bool:
     return limits.low <= x.low and x.high <= limits.high
 
 
 def _whole(x: Interval) -> Interval:
-    """Return bounds as ints; unknown where floats may have rounded them."""
-    ends = [x.low, x.high]
-    if any(isinstance(each, float) and not abs(each) < EXACT for each in ends):
-        return UNKNOWN
+    """Return bounds as ints; unknown where floats may have rounded them, or beyond all rings."""
+    for each in (x.low, x.high):
+        if not abs(each) < (EXACT if isinstance(each, float) else LARGEST):
+            return UNKNOWN
     return Interval(int(x.low), int(x.high))
 
 

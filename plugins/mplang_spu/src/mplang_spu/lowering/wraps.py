@@ -10,7 +10,7 @@ from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.reductions import combined
 from mplang_stablehlo.module import walk
 
-from mplang_spu.lowering.bounds import RingBounds, is_public
+from mplang_spu.lowering.bounds import RingBounds
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import Term, is_float, replace
 
@@ -52,7 +52,7 @@ def wrap_integers(rewriter: Rewriter) -> None:
                 continue
             if value not in reduced:
                 with rewriter.before(op), _after(value):
-                    reduced[value] = _reduced(rewriter, Term(value), known[value]).value
+                    reduced[value] = _reduced(rewriter, Term(value), known).value
                 known.tell(reduced[value])
             op.operands[i] = reduced[value]
         if name == "shift_right_logical" and _has_sign_copies(op.operands[0], rewriter):
@@ -116,28 +116,17 @@ def _is_narrow(value: ir.Value, rewriter: Rewriter) -> bool:
     return not is_float(value) and 1 < _width(value) < rewriter.target.bits
 
 
-def _reduced(rewriter: Rewriter, x: Term, known: Interval) -> Term:
+def _reduced(rewriter: Rewriter, x: Term, bounds: RingBounds) -> Term:
     """Return a value modulo 2^n, in the range of its type.
 
     The numbers of it are no constants: libspu's compiler would see that they change nothing, and
     drop them.
     """
-    limits, size = element_type_of(x.value).limits, 2 ** _width(x.value)
+    known, limits, size = bounds[x.value], element_type_of(x.value).limits, 2 ** _width(x.value)
     is_near = limits.low - size <= known.low and known.high <= limits.high + size
-    if is_near and _constants(x.value) < 2:  # XLA combines two of them modulo 2^n
+    if is_near and bounds.constants(x.value) < 2:  # XLA combines two of them modulo 2^n
         return _carried(rewriter, x, known)
     return _masked(rewriter, x)
-
-
-def _constants(value: ir.Value) -> int:
-    """Return how many constants a sum has, in sums of sums."""
-    if is_public(value):
-        return 1
-    owner = value.owner
-    name = owner.name if isinstance(owner, ir.Operation) else ""
-    if name in ("stablehlo.add", "stablehlo.subtract", "stablehlo.negate"):
-        return sum(map(_constants, owner.operands))
-    return 0
 
 
 def _carried(rewriter: Rewriter, x: Term, known: Interval) -> Term:
