@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := mplang_simulator mplang_analysis mplang_cache mplang_passes mplang_trace mplang_cli mplang_testing
-PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_guard mplang_dp mplang_http
+PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_guard mplang_dp mplang_http mplang_worker
 EXAMPLES := mplang_hello mplang_xp mplang_grpc
 PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 	$(foreach e,$(EXAMPLES),-e examples/$(e))
@@ -85,10 +85,10 @@ test-slow: setup ## run all tests, slow ones, too (two hours)
 test-long: setup ## run the tests that take five seconds or more, and that make test leaves out (5 minutes)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
 
-MPC = plugins/mplang_http/tests/test_hostile_mpc.py
+MPC = plugins/mplang_worker/tests/test_hostile_mpc.py
 
 test-hostile: setup ## try all hostile code and shares on live workers, and members of an SPU that send wrong messages (two hours)
-	@$(BIN)/python -m pytest $(TOGETHER) $(filter-out $(MPC),$(wildcard plugins/mplang_http/tests/test_hostile_*.py)) $(ARGS)
+	@$(BIN)/python -m pytest $(TOGETHER) $(filter-out $(MPC),$(wildcard plugins/mplang_worker/tests/test_hostile_*.py)) $(ARGS)
 	@MPLANG_HOSTILE_RUNS=20 $(BIN)/python -m pytest -rP $(MPC) $(ARGS)
 	@MPLANG_HOSTILE_RUNS=1000 $(BIN)/python -m pytest -rP -n 4 plugins/mplang_spu/tests/test_hostile_messages.py $(ARGS)
 
@@ -102,7 +102,7 @@ test-million: setup ## the statistics of a million numbers on ABY3 (half an hour
 
 test-failures: setup ## break workers, links and hosts amid SPU jobs, each way 50 times; kill 200 while they store
 	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
-		plugins/mplang_http/tests/test_failures_spu.py plugins/mplang_http/tests/test_stored_kills.py
+		plugins/mplang_worker/tests/test_failures_spu.py plugins/mplang_worker/tests/test_stored_kills.py
 
 test-noninterference: setup ## hold 20,000 random programs, and 500 on live workers, against their disclosure tables (two hours)
 	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \
@@ -112,7 +112,7 @@ test-noninterference: setup ## hold 20,000 random programs, and 500 on live work
 
 test-everywhere: setup ## run each program of the tests in both modes, from its artifact, and on workers
 	@$(BIN)/python -m pytest -p everywhere $(TOGETHER) tests/semantics tests/language \
-		tests/integration plugins --ignore plugins/mplang_http -m "not slow and not once and not fuzz and not wheels" $(ARGS)
+		tests/integration plugins --ignore plugins/mplang_worker -m "not slow and not once and not fuzz and not wheels" $(ARGS)
 
 test-same: setup ## run 200 random functions on each protocol, simulated and on workers, three times each, or the 40th to 79th: MPLANG_SAME_ANSWER=40:80 (15 minutes)
 	@$(BIN)/python -m pytest -v -rP plugins/mplang_spu/tests/test_same_answer.py $(ARGS)

@@ -23,9 +23,9 @@ import mplang_spu.engine_pool as engine_pool
 import numpy as np
 from mplang_http import LocalCluster
 from mplang_http.base.address import split_address
-from mplang_http.link.comm import HttpCommunicator
-from mplang_http.link.connection import Connection
-from mplang_http.link.links import Links
+from mplang_worker.link.comm import HttpCommunicator
+from mplang_worker.link.connection import Connection
+from mplang_worker.link.links import Links
 from rich.console import Console
 from rich.table import Table
 from slow_link import slow_links

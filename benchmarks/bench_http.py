@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import wire_ops
 from mplang_http import LocalCluster
-from mplang_http.base.config import TlsFiles
+from mplang_http.tls.files import TlsFiles
 from raw_tcp import round_trips
 from rich.console import Console
 from rich.table import Table

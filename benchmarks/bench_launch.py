@@ -15,9 +15,9 @@ from collections.abc import Callable
 import numpy as np
 from mplang_analysis import follow
 from mplang_http import LocalCluster
-from mplang_http.engine.engine import GC_THRESHOLD
 from mplang_simulator.threads import ThreadCommunicator
 from mplang_testing import dialect
+from mplang_worker.engine.engine import GC_THRESHOLD
 from rich.console import Console
 from rich.table import Table
 

@@ -16,14 +16,14 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from mplang_http import LocalCluster
-from mplang_http.tls.keygen import make_certificates
 from mplang_testing import dialect
+from mplang_worker.tls.keygen import make_certificates
 from rich.console import Console
 from rich.table import Table
 
 import mplang_core as mp
 
-TESTS = Path(__file__).resolve().parent.parent / "plugins" / "mplang_http" / "tests"
+TESTS = Path(__file__).resolve().parent.parent / "plugins" / "mplang_worker" / "tests"
 SESSIONS, JOBS = 20, 200
 MB = 1 << 20
 

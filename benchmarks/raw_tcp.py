@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from mplang_http.base.config import TlsFiles
 from mplang_http.tls.contexts import client_context, server_context
+from mplang_http.tls.files import TlsFiles
 
 LENGTH = struct.Struct("!Q")
 

@@ -93,8 +93,10 @@ from mplang_core.plugins.manager import (
     COMPATIBLE as COMPATIBLE,
     GROUPS as GROUPS,
     NAMESPACES as NAMESPACES,
+    NATIVE as NATIVE,
     PASSES as PASSES,
     PLAIN as PLAIN,
+    WORKERS as WORKERS,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (

@@ -10,8 +10,8 @@ import json
 import os
 from typing import Any
 
-from mplang_http.cli import local
-from mplang_http.process.forks import Child, ForkServer
+from mplang_worker.cli import local
+from mplang_worker.process.forks import Child, ForkServer
 
 KEPT = 3  # servers that nobody uses now
 

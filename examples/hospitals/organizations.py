@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 import program
 import yaml
-from mplang_http.base.config import installed_plugins
-from mplang_http.tls.keygen import make_certificates
+from mplang_worker.base.allowed_plugins import installed_plugins
+from mplang_worker.tls.keygen import make_certificates
 from sklearn.datasets import load_breast_cancer
 
 ANALYST = "analyst"

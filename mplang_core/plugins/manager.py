@@ -31,11 +31,11 @@ DISABLE, STRICT = "MPLANG_DISABLE_PLUGINS", "MPLANG_STRICT_PLUGINS"
 FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.backends"
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
-DIAGNOSTICS = "mplang.diagnostics"
+DIAGNOSTICS, WORKERS = "mplang.diagnostics", "mplang.workers"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE)
 """Groups whose entry points name an object, not a module with hooks."""
-GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES)
+GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """All groups of entry points that mplang looks for."""
 
 

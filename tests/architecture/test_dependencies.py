@@ -24,7 +24,7 @@ DISTRIBUTIONS = {
 
 WITHOUT_IMPORT = {
     "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run"},
-    "mplang-http": {"mplang-cli": "the command mplang, of which worker and up are a part"},
+    "mplang-worker": {"mplang-cli": "the command mplang, of which worker and up are a part"},
     "mplang-spu": {"mplang-jax": "compiles functions of arrays to StableHLO"},
 }
 """What a package requires and does not import, each with its reason."""
@@ -33,7 +33,8 @@ WITHOUT_IMPORT = {
 def imports_in(tree: ast.AST, late: bool = False) -> Iterator[tuple[str, bool]]:
     """Yield the top-level modules that code imports, and whether it loads without them.
 
-    Imports in functions and in a ``try`` are late; those for type checkers are left out.
+    Imports in functions and in a ``try`` are late, and those of files that only commands load; those
+    for type checkers are left out.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -45,11 +46,20 @@ def imports_in(tree: ast.AST, late: bool = False) -> Iterator[tuple[str, bool]]:
             yield from imports_in(node, late or is_late)
 
 
+def command_files(package: Path) -> set[Path]:
+    """Return the files of a package that only the command ``mplang`` imports."""
+    points = pyproject(package)["project"].get("entry-points", {}).get("mplang.commands", {})
+    modules = (value.partition(":")[0] for value in points.values())
+    return {source_of(package) / (each.replace(".", "/") + ".py") for each in modules}
+
+
 def imports_of(package: Path) -> dict[str, bool]:
     """Return the distributions that a package imports, and whether all imports are late."""
     found: dict[str, bool] = {}
+    commands = command_files(package)
     for file in source_of(package).rglob("*.py"):
-        for module, late in imports_in(ast.parse(file.read_text(encoding="utf-8"))):
+        of_commands = file in commands
+        for module, late in imports_in(ast.parse(file.read_text(encoding="utf-8")), of_commands):
             if module not in sys.stdlib_module_names:
                 name = canonicalize_name(DISTRIBUTIONS.get(module, module))
                 found[name] = found.get(name, True) and late

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from mplang_http import LocalCluster
-from mplang_http.link.comm import HttpCommunicator
-from mplang_http.link.connection import Connection
-from mplang_http.link.links import Links
+from mplang_worker.link.comm import HttpCommunicator
+from mplang_worker.link.connection import Connection
+from mplang_worker.link.links import Links
 
 import mplang_core as mp
 from mplang_core.ir import from_bytes, to_bytes

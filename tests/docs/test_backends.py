@@ -49,7 +49,7 @@ def test_the_entry_point_is_that_of_the_example():
 
 def size(number):
     """As the table writes it: 65536 is 64 KiB."""
-    from mplang_http.base.config import MEMORY
+    from mplang_worker.base.config import MEMORY
 
     if number is None:
         return "any"
@@ -64,8 +64,8 @@ def size(number):
 
 @pytest.mark.needs("http", "ibis")
 def test_every_field_of_a_worker_is_told_with_its_default():
-    from mplang_http.base.config import Limits, Quotas, Timeouts, WorkerConfig
     from mplang_ibis.settings import QuerySettings
+    from mplang_worker.base.config import Limits, Quotas, Timeouts, WorkerConfig
 
     told = {name.strip("`"): default for name, _, default in rows(TEXT, FIELDS)}
     tables = ("limits", "quotas", "timeouts")

@@ -13,12 +13,12 @@ from typing import Any
 
 import uvloop
 from http_raw import DOUBLE, sha
-from mplang_http.base.config import WorkerConfig
-from mplang_http.front.acceptor import Acceptor
-from mplang_http.front.app import create_worker_app
-from mplang_http.front.engines import Engines
-from mplang_http.front.warm_process import WARM
-from mplang_http.process.forks import ForkServer
+from mplang_worker.base.config import WorkerConfig
+from mplang_worker.front.acceptor import Acceptor
+from mplang_worker.front.app import create_worker_app
+from mplang_worker.front.engines import Engines
+from mplang_worker.front.warm_process import WARM
+from mplang_worker.process.forks import ForkServer
 
 SESSION = "fuzz"
 PATIENCE = 30.0  # seconds until a request that is not answered is a hang

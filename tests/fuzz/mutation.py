@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 from mplang_cli.artifact.container import MAGIC, close
-from mplang_http.link.frames import PREFIX
 from mplang_http.wire.values import join_frame, split_frame
+from mplang_worker.link.frames import PREFIX
 from msgspec.msgpack import Ext
 
 MAX_BYTES = 1 << 18

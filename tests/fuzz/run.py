@@ -112,7 +112,7 @@ def seeds() -> None:
 
 if __name__ == "__main__":
     sys.path[0] = str(ROOT / "tests")
-    sys.path.append(str(ROOT / "plugins/mplang_http/tests"))
+    sys.path.append(str(ROOT / "plugins/mplang_worker/tests"))
     logging.disable(logging.WARNING)  # refusals are logged
     if sys.argv[1] != "coverage":  # libFuzzer has handlers of its own, if there are no others
         faulthandler.enable()

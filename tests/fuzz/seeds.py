@@ -31,12 +31,7 @@ from http_raw import DOUBLE, opening_of
 from mplang_analysis.labels import own
 from mplang_crypto import CiphertextType
 from mplang_crypto.types import Ciphertext, PublicKey
-from mplang_http.link.frames import Kind, frame
-from mplang_http.tls import credentials
-from mplang_http.tls.contexts import LINK_PROTOCOL
-from mplang_http.tls.keygen import make_certificates
-from mplang_http.tls.trust import read_certificates
-from mplang_http.wire.protocols import UPGRADE
+from mplang_http.wire.protocols import LINK_PROTOCOL, UPGRADE
 from mplang_http.wire.requests import Public, Stored
 from mplang_http.wire.values import join_frame, pack
 from mplang_spu import ShareType, SpuConfig, conversion, engine
@@ -44,6 +39,10 @@ from mplang_spu.shares import SpuShare
 from mplang_stablehlo.module import canonical
 from mplang_tables import table
 from mplang_testing import dialect
+from mplang_worker.link.frames import Kind, frame
+from mplang_worker.tls import credentials
+from mplang_worker.tls.keygen import make_certificates
+from mplang_worker.tls.trust import read_certificates
 
 import mplang_core as mp
 from mplang_core.ext import from_bytes, to_bytes

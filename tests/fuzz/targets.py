@@ -22,16 +22,8 @@ import pyarrow as pa
 from fuzz.http_front import Front
 from mplang_cli.artifact import inspect, load
 from mplang_cli.artifact.container import close as seal
-from mplang_http.base.config import EngineConfig, TlsFiles
-from mplang_http.engine.programs import Programs
-from mplang_http.link.connection import Connection
-from mplang_http.link.handshake import link_in_head, parse_head
-from mplang_http.link.link import Link
-from mplang_http.tls.contexts import link_in_hello, server_context
-from mplang_http.tls.credentials import Authority, Credential, session_statement, verify_credential
-from mplang_http.tls.keygen import make_certificates
-from mplang_http.tls.trust import Trust, parse_chain, read_certificates
-from mplang_http.wire.opening import Opening, read_labels
+from mplang_http.tls.contexts import server_context
+from mplang_http.tls.files import TlsFiles
 from mplang_http.wire.values import Packed, join_frame, pack, pack_as, read_plain, split_frame
 from mplang_ibis import query
 from mplang_ibis.sql import read_sql
@@ -44,6 +36,21 @@ from mplang_spu.shares import SpuShare
 from mplang_stablehlo import read, signature_of
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.module import parse as parse_stablehlo, text_of
+from mplang_worker.base.config import EngineConfig
+from mplang_worker.engine.programs import Programs
+from mplang_worker.link.connection import Connection
+from mplang_worker.link.handshake import link_in_head, parse_head
+from mplang_worker.link.link import Link
+from mplang_worker.tls.client_hello import link_in_hello
+from mplang_worker.tls.credentials import (
+    Authority,
+    Credential,
+    session_statement,
+    verify_credential,
+)
+from mplang_worker.tls.keygen import make_certificates
+from mplang_worker.tls.trust import Trust, parse_chain, read_certificates
+from mplang_worker.wire.opening import Opening, read_labels
 
 from mplang_core import Program, TableType, parse, verify
 from mplang_core.errors import (

@@ -14,9 +14,9 @@ import yaml
 from mplang_data import DataSet, Description, SourceError
 from mplang_data.check import check
 from mplang_data.holding import read_data_sets
-from mplang_http.base.config import WorkerConfig
-from mplang_http.front.data_sets import check_data
 from mplang_tables import to_padded, to_tensor
+from mplang_worker.base.config import WorkerConfig
+from mplang_worker.front.data_sets import check_data
 from people import COLUMNS, PEOPLE
 from pyarrow import csv
 from test_datasets import on_simulator, on_workers
@@ -331,7 +331,7 @@ def test_places_are_relative_to_the_file_that_names_them(folder, tmp_path_factor
     config.write_text(
         "name: bank\ndata:\n  people:\n    source: csv:people.csv\n    columns: {age: int64}\n"
     )
-    from mplang_http.base.config import WorkerConfig
+    from mplang_worker.base.config import WorkerConfig
 
     made = WorkerConfig.from_yaml(config).data_sets()
     assert made["people"].where == str(folder / "people.csv")

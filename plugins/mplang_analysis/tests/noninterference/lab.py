@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mplang_analysis import Holding, Memory
-from mplang_http.link.comm import HttpCommunicator
 from mplang_simulator import Simulator
+from mplang_worker.link.comm import HttpCommunicator
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import (

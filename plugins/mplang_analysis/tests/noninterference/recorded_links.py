@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_http.link.frames import PREFIX, Kind
-from mplang_http.link.link import Link
-from mplang_http.link.links import Links
-from mplang_http.wire.opening import Opening
+from mplang_worker.link.frames import PREFIX, Kind
+from mplang_worker.link.link import Link
+from mplang_worker.link.links import Links
+from mplang_worker.wire.opening import Opening
 
 log = logging.getLogger("mplang.frames")
 _sent: dict[str, Counter[tuple[str, str, int]]] = {}  # by run: peer, place and size

@@ -5,15 +5,14 @@ from __future__ import annotations
 import weakref
 
 from mplang_core import Program
-from mplang_core.ext import plugin_manager
+from mplang_core.ext import NATIVE, plugin_manager
 
-GROUP = "mplang.native"
 _needed: weakref.WeakKeyDictionary[Program, frozenset[str]] = weakref.WeakKeyDictionary()
 
 
 def native_names() -> list[str]:
     """Return the names of the native services that are installed; import nothing."""
-    return plugin_manager.names(GROUP)
+    return plugin_manager.names(NATIVE)
 
 
 def needed_natives(program: Program) -> frozenset[str]:

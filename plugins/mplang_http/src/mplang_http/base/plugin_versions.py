@@ -1,22 +1,14 @@
-"""Versions of the installed plugins: which fit together, and the restriction to some of them."""
+"""Versions of the installed plugins, and which of them fit together."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from importlib_metadata import entry_points, requires
+from importlib_metadata import entry_points
 
-from mplang_core.ext import (
-    COMPATIBLE,
-    CORE,
-    PASSES,
-    PluginLoadError,
-    PluginVersionError,
-    plugin_manager,
-)
+from mplang_core.ext import COMPATIBLE, CORE, PASSES, plugin_manager
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -24,8 +16,8 @@ if TYPE_CHECKING:
 USED = ("mplang.frontends", "mplang.kernels", PASSES)
 """Groups of entry points that programs use."""
 
-IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native")
-"""Groups that a worker imports; those that are its owner's alone need not be alike."""
+OWN = ("mplang-http", "mplang-worker")
+"""The packages of this backend, which bring no plugin that a program uses."""
 
 MAX_VERSION = 100  # characters
 
@@ -65,13 +57,13 @@ def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
     Example:
         >>> pairs = [("mplang.kernels", "a"), ("mplang.kernels", "b"), ("mplang.passes", "b")]
         >>> sorted(may_differ(pairs))
-        ['a', 'mplang-core', 'mplang-http']
+        ['a', 'mplang-core', 'mplang-http', 'mplang-worker']
     """
     by_group: dict[str, set[str]] = {}
     for group, package in plugins:
         by_group.setdefault(group, set()).add(package)
     used = set[str]().union(*(by_group.get(group, ()) for group in USED))
-    return frozenset({CORE, "mplang-http"} | used) - by_group.get(PASSES, set())
+    return frozenset({CORE, *OWN} | used) - by_group.get(PASSES, set())
 
 
 def may_differ_here() -> frozenset[str]:
@@ -140,55 +132,3 @@ def _version(text: str) -> Version | None:
         return Version(text) if len(text) <= MAX_VERSION else None
     except InvalidVersion:
         return None
-
-
-def check(wanted: Mapping[str, str]) -> None:
-    """Check that plugins are installed in some versions; import nothing.
-
-    Args:
-        wanted: version by package.
-
-    Raises:
-        PluginLoadError: one is not installed, or needs another plugin that is not wanted.
-        PluginVersionError: one is installed in another version.
-    """
-    found = installed(IMPORTED)
-    for package, needed in wanted.items():
-        if package not in found:
-            known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
-            raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
-        if found[package] != needed:
-            raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
-        for name in sorted(set(_needs(package)) & found.keys() - wanted.keys()):
-            raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
-
-
-def restrict(allowed: Mapping[str, str]) -> None:
-    """Let this process load no other plugins than these from now on; import nothing.
-
-    Args:
-        allowed: version by package.
-
-    Raises:
-        PluginLoadError: one is not installed, or another one is loaded already.
-        PluginVersionError: one is installed in another version.
-    """
-    check(allowed)
-    for record in plugin_manager.records():
-        if record.distribution in allowed or record.status == "disabled":
-            continue
-        if record.status == "known":
-            record.status, record.disabled_by = "disabled", "not among the allowed plugins"
-        elif record.group in IMPORTED:
-            raise PluginLoadError(f"{record.distribution} is loaded already, and not allowed")
-
-
-def _needs(package: str) -> Iterator[str]:
-    """Yield the packages that one requires, without those of its extras; skip invalid lines."""
-    from packaging.requirements import InvalidRequirement, Requirement  # slow to import
-
-    for text in requires(package) or ():
-        with contextlib.suppress(InvalidRequirement):
-            found = Requirement(text)
-            if found.marker is None or found.marker.evaluate({"extra": ""}):
-                yield found.name

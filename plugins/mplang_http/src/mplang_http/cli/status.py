@@ -10,10 +10,10 @@ from mplang_analysis import Rows
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
-from mplang_http.base.config import TlsFiles
+from mplang_http.base.expiry import WARN, days
 from mplang_http.coordinator.client import WorkerClient
-from mplang_http.tls.certificates import WARN, days
 from mplang_http.tls.contexts import client_context
+from mplang_http.tls.files import TlsFiles
 
 
 class _Failures(msgspec.Struct):

@@ -13,7 +13,7 @@ from mplang_core import Program
 from mplang_core.ext import ConfigError, plugin_manager, printable
 from mplang_http.base.plugin_versions import USED, Versions, installed, may_differ, misfits
 from mplang_http.wire.protocols import PROTOCOLS
-from mplang_http.wire.worker_info import own_versions
+from mplang_http.wire.versions import own_versions
 
 if TYPE_CHECKING:
     from mplang_data.stored import Entry

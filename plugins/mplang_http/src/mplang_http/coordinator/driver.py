@@ -34,8 +34,6 @@ from mplang_core.ext import (
     to_bytes,
     wait_for_outcome,
 )
-from mplang_http.base.config import TlsFiles
-from mplang_http.base.errors import MPC_ENDED
 from mplang_http.base.natives import native_names, needed_natives
 from mplang_http.base.plugin_versions import compatible
 from mplang_http.coordinator.client import LostWorkerError, WorkerClient
@@ -54,9 +52,11 @@ from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.references import Literal, Ref
 from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
 from mplang_http.tls.contexts import client_context
+from mplang_http.tls.files import TlsFiles
 from mplang_http.wire.observability import warn_of_unobserved
+from mplang_http.wire.protocols import MPC_ENDED
 from mplang_http.wire.steps import step_refusal
-from mplang_http.wire.worker_info import versions
+from mplang_http.wire.versions import versions
 
 T = TypeVar("T")
 

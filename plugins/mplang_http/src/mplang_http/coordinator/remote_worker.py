@@ -20,9 +20,9 @@ from mplang_http.coordinator.compatibility import WorkerFacts
 from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
 from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.references import Literal, Ref
+from mplang_http.wire.protocols import PUBLIC_NAME
 from mplang_http.wire.requests import Input, JobRequest, Stored, Uploaded
 from mplang_http.wire.spans import MAX_SPANS, read_spans
-from mplang_http.wire.stored_value import PUBLIC_NAME
 from mplang_http.wire.values import frame_head, pack, split_frame
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds

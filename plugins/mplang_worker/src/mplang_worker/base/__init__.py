@@ -1,0 +1,1 @@
+"""What all rooms share: configuration, errors, logs, addresses, versions of plugins."""

@@ -1,0 +1,121 @@
+"""Budget of failed runs: how often the ops of one coordinator may fail at this worker."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from mplang_worker.base.errors import RequestError
+
+Key = tuple[str, str, str]
+"""Name of a run: coordinator, session, run."""
+
+log = logging.getLogger("mplang.http.front")
+
+
+class FailureBudget:
+    """Counts failed runs per coordinator, and refuses its runs once its budget is used up.
+
+    Whether an op fails may depend on private data, so each run tells its coordinator a bit. A run
+    reserves a failure from its submission to its end, so concurrent runs cannot exceed the budget.
+
+    The front keeps the budget, so it survives the engine. A run in which the engine ends has
+    failed, too. The budget starts anew with the worker.
+
+    Args:
+        worker: name of the worker, for errors.
+        limit: maximum number of failed runs of a coordinator.
+
+    Attributes:
+        limit: maximum number of failed runs of a coordinator.
+
+    Example:
+        >>> budget = FailureBudget("alice", 1)
+        >>> budget.begin(("host", "s", "s-0"))
+        True
+        >>> budget.end(("host", "s", "s-0"), failed=True)
+        True
+        >>> budget.used("host")
+        1
+        >>> budget.begin(("host", "s", "s-1"))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        mplang_worker.base.errors.RequestError: host has used up its 1 failed runs at alice, ...
+    """
+
+    def __init__(self, worker: str, limit: int) -> None:
+        self.limit = limit
+        self._worker = worker
+        self._used: Counter[str] = Counter()
+        self._active: set[Key] = set()
+
+    def used(self, coordinator: str) -> int:
+        """Return the number of failed runs of a coordinator."""
+        return self._used[coordinator]
+
+    def begin(self, run: Key) -> bool:
+        """Reserve a failure for a run, until :meth:`end`.
+
+        Args:
+            run: name of the run.
+
+        Returns:
+            Whether the reservation is new; else a run of that name is active.
+
+        Raises:
+            RequestError: the coordinator has used up its budget, or might by its active runs.
+        """
+        if run in self._active:
+            return False
+        coordinator, used = run[0], self.used(run[0])
+        if used >= self.limit:
+            raise RequestError(
+                403,
+                "failures",
+                f"{coordinator} has used up its {self.limit} failed runs at {self._worker}, which "
+                "runs nothing more of it, since failures may tell of private data; the owner of "
+                f"{self._worker} can raise limits.failures, and restart the worker",
+            )
+        active = sum(key[0] == coordinator for key in self._active)
+        if used + active >= self.limit:
+            raise RequestError(
+                429,
+                "busy",
+                f"{coordinator} has {self.limit - used} of {self.limit} failed runs left at "
+                f"{self._worker}, and {active} active runs, which may fail; wait for one to end",
+            )
+        self._active.add(run)
+        return True
+
+    def end(self, run: Key, *, failed: bool) -> bool:
+        """Release the reservation of a run, if it has one.
+
+        Args:
+            run: name of the run.
+            failed: whether one of its ops failed here.
+
+        Returns:
+            Whether it had one; else its end is known already, and is not counted again.
+        """
+        if run not in self._active:
+            return False
+        self._active.remove(run)
+        if failed:
+            coordinator = run[0]
+            self._used[coordinator] += 1
+            log.warning(
+                "run %s failed here: %s has used %d of its %d failed runs",
+                run[2], coordinator, self.used(coordinator), self.limit,
+            )  # fmt: skip
+        return True
+
+    def session_ended(self, coordinator: str, session: str, *, failed: bool) -> None:
+        """Release the reservations of a session.
+
+        Args:
+            coordinator: name of the coordinator.
+            session: name of the session.
+            failed: whether its engine has ended, so that its active runs count as failed: one of
+                them may have ended it.
+        """
+        for run in sorted(key for key in self._active if key[:2] == (coordinator, session)):
+            self.end(run, failed=failed)

@@ -1,0 +1,455 @@
+"""The gate, as the front uses it: what runs, what is put and fetched, and what is on record.
+
+The rules of the owner are asked about what a checker tells of a program, which has run no kernel of
+its coordinator; an engine reads and runs nothing before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from mplang_analysis import Label, Source
+
+from mplang_core import MPLangError
+from mplang_core.ext import AdmissionError
+from mplang_worker.base.config import WorkerConfig
+from mplang_worker.base.errors import RequestError
+from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.known_programs import KnownPrograms
+from mplang_worker.front.log_quota import LogQuota
+from mplang_worker.front.process_log import ProcessLog
+from mplang_worker.front.session import NOTHING, FrontSession, Permitted
+from mplang_worker.front.storage import FrontStorage
+from mplang_worker.front.threads import in_thread
+from mplang_worker.front.warm_process import WarmProcess
+from mplang_worker.process.session_argument import SessionArgument
+from mplang_worker.wire import ipc
+from mplang_worker.wire.opening import Logs, Opening
+from mplang_worker.wire.run_facts import ProgramFacts, RunFacts
+
+if TYPE_CHECKING:
+    from mplang_policy import Asked, Decision, Gate, Head, Run
+
+MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
+MAX_LONG = (1 << 63) - 1
+MAX_APPROVALS = 64  # that a coordinator passes on in a session
+MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
+REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
+TOLD = (MPLangError, RequestError)
+log = logging.getLogger("mplang.http.front")
+
+
+class FrontGate:
+    """The gate of a worker, for the sessions of coordinators.
+
+    Args:
+        config: configuration of the worker.
+        storage: its storage.
+        quota: quota of the worker's own log.
+
+    Raises:
+        ConfigError: the owner's rules are wrong, or the log cannot be used.
+    """
+
+    def __init__(self, config: WorkerConfig, storage: FrontStorage, quota: LogQuota) -> None:
+        self._config, self._quota = config, quota
+        self._storage = storage
+        self._gate: Gate | None = None
+        self._known = KnownPrograms()
+        if config.gate is not None:
+            from mplang_policy import Gate, GateConfig, Names
+
+            names = Names.of(config.model_dump(mode="json"))
+            gate = GateConfig(**config.gate)
+            self._gate = Gate(gate, config.name, names)
+        elif config.data and config.mode == "production":
+            log.warning(
+                "%s has data sets and no gate: their readers may run any program on them, and "
+                "nothing is on record; mplang policy init writes rules to begin with",
+                config.name,
+            )
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the worker has a gate; else everything may run, and nothing is on record."""
+        return self._gate is not None
+
+    @property
+    def state(self) -> str:
+        """``open``, ``shut`` while nothing may run here, or ``none``."""
+        if self._gate is None:
+            return "none"
+        return "shut" if self._gate.refuses() else "open"
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._gate is not None:
+            self._gate.close()
+
+    # -- sessions
+
+    async def open(
+        self, session: FrontSession, warm: WarmProcess, on_end: Callable[[], object]
+    ) -> None:
+        """Start the checker of a session.
+
+        Args:
+            session: the session.
+            warm: the process that forks it.
+            on_end: called when it ends.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        if self._gate is None:
+            return
+        config = self._config
+        argument = SessionArgument(
+            config=config.engine.model_dump(mode="json"),
+            coordinator=session.key[0],
+            session=session.key[1],
+            rank=session.request.rank,
+            parties=session.parties,
+            cores=session.cores,
+        )
+        mine, theirs = ipc.channel()
+        with theirs:
+            try:
+                given = {"checker": msgspec.to_builtins(argument)}
+                child = await warm.fork(given, theirs.fileno())
+            except BaseException:
+                mine.close()
+                raise
+        session.checker = EngineProcess(
+            child,
+            mine,
+            f"the checker of worker {config.name}",
+            ProcessLog.of(session.key, config, self._quota),
+            MAX_FACTS,
+            _ignore,
+            on_end,
+        )
+
+    async def program(self, session: FrontSession, body: ipc.Body, name: str) -> None:
+        """Have the checker of a session know a program.
+
+        Raises:
+            RequestError: it is refused.
+        """
+        if session.checker is not None:
+            await session.checker.call("program", body, name=name)
+
+    async def approve(self, session: FrontSession, data: bytes) -> bool:
+        """Take an approval that a coordinator passes on; return whether it is one that counts.
+
+        Args:
+            session: the session.
+            data: untrusted bytes.
+
+        Raises:
+            AdmissionError: it is no envelope of an approval.
+            RequestError: the session has too many.
+        """
+        if self._gate is None:
+            return False
+        found = await in_thread(self._gate.open_approval, data)
+        if found is None:
+            return False
+        if len(session.approvals) >= MAX_APPROVALS and found.approval.id not in session.approvals:
+            raise RequestError(429, "busy", f"a session has at most {MAX_APPROVALS} approvals")
+        session.approvals[found.approval.id] = found
+        return True
+
+    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> dict[str, Any]:
+        """Have the checker of a session know a run, before its engine does.
+
+        Returns:
+            As ``logs`` what the peers are told of this party's log, and of what it knows of theirs;
+            as ``is_new`` whether the run was not known.
+
+        Raises:
+            RequestError: it is malformed.
+        """
+        if self._gate is None or session.checker is None:
+            return {}
+        is_new = await session.checker.call("expect", body, run=run)
+        head, seen = await in_thread(self._gate.known_heads)
+        told = {name: (each.number, each.hash) for name, each in seen.items()}
+        return {"logs": msgspec.to_builtins(Logs((head.number, head.hash), told)), "is_new": is_new}
+
+    async def unexpect(self, session: FrontSession, run: str, expected: Mapping[str, Any]) -> None:
+        """Have the checker of a session forget a run that its engine has not taken.
+
+        Args:
+            session: the session.
+            run: name of the run.
+            expected: what :meth:`expect` returned.
+        """
+        if session.checker is not None and expected.get("is_new") is True:
+            with contextlib.suppress(RequestError):
+                await session.checker.call("unexpect", run=run)
+
+    async def begin(self, session: FrontSession, args: Mapping[str, Any]) -> str:
+        """Have a run begin; return why it is refused, or nothing.
+
+        Args:
+            session: its session.
+            args: what the engine says: the run, and the openings of the parties; untrusted.
+        """
+        assert self._gate is not None
+        run, session.permitted = str(args["run"]), NOTHING
+        try:
+            asking = await self._asking(session, run, args)
+            if asking is None:  # it does not begin here
+                return ""
+        except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
+            why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
+            log.warning("%s may not run %s: %s", session.key[0], run, error)
+            return await self._unclear(session, run, why)
+        try:
+            decision = await in_thread(self._gate.decide, asking)
+            if not decision.allowed:
+                paths = await self._paths(session, run, decision)
+                await in_thread(self._gate.refuse, asking, decision, paths)
+            await in_thread(self._gate.begin, asking, decision)
+        except (AdmissionError, RequestError) as error:
+            log.warning("%s may not run %s: %s", session.key[0], run, error)
+            return str(error) if isinstance(error, AdmissionError) else error.text
+        session.begun.add(run)
+        if session.over:  # it ended while this was written
+            await self.end_all(session)
+        session.permitted = permitted_of(asking.asked, session.request.rank)
+        return ""
+
+    async def _unclear(self, session: FrontSession, run: str, why: str) -> str:
+        """Have on record that a run is refused that rules cannot be asked about."""
+        try:
+            await self._record("refusal", session.key[0], session, {"run": run, "why": why})
+        except AdmissionError as error:
+            return str(error)
+        return why
+
+    async def _asking(self, session: FrontSession, run: str, args: Mapping[str, Any]) -> Run | None:
+        """Return what a run would do, as its checker tells; ``None`` if it does not begin here."""
+        from mplang_policy import PublicInput, Run
+
+        if session.checker is None:
+            raise AdmissionError("there is nothing that could check it")
+        openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
+        told = {"run": run, "openings": openings}
+        if args["whole"] is not True:
+            await session.checker.call("follow", whole=False, **told)
+            return None
+        found = await session.checker.fetch("follow", whole=True, **told)
+        mine = dict(openings)[session.request.rank]
+        await self._storage.check_told(session, Opening.read(mine))
+        facts = RunFacts.read(found)
+        asked = await in_thread(self._asked, session, facts.program)
+        inputs = tuple(PublicInput(*each) for each in facts.inputs)
+        logs, approvals = _logs(session, openings), tuple(session.approvals.values())
+        return Run(session.link, run, asked, inputs, facts.given, *logs, approvals)
+
+    async def _paths(
+        self, session: FrontSession, run: str, decision: Decision
+    ) -> Sequence[Sequence[str]]:
+        """Return the lines by which what is refused comes to where it would leave."""
+        rows: list[tuple[str, int, str] | None] = []
+        for each in decision.refused:
+            row, source = each.request.row, each.source
+            if row is None or source is None:
+                rows.append(None)
+            else:
+                rows.append((row.line, source.party, source.name))
+        if session.checker is None:
+            return ()
+        found = await session.checker.call("paths", run=run, rows=rows)
+        return [[str(line) for line in path] for path in found]
+
+    def _asked(self, session: FrontSession, told: bytes) -> Asked:
+        """Return what a program does; the same object for the same facts."""
+        from mplang_policy import Asked
+
+        key = (session.key[0], *session.parties, hashlib.sha256(told).digest())
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        facts, rank = ProgramFacts.read(told), session.request.rank
+        found = Asked(
+            coordinator=session.key[0],
+            party=rank,
+            names=session.parties,
+            program=facts.program,
+            name=facts.name,
+            rows=facts.all_rows(),
+            reads=facts.reads.get(rank, ()),
+            stores=facts.stores,
+            forms=facts.forms,
+            mode=self._config.mode,
+            shown=facts.shown,
+            storage=facts.storage,
+            spends=facts.spends,
+            remarks=facts.remarks,
+        )
+        return self._known.add(key, found, len(told))
+
+    def may_read(self, session: FrontSession, names: frozenset[str]) -> bool:
+        """Return whether the run that has begun may read columns of data sets."""
+        return self._gate is None or names <= session.permitted.reads
+
+    def may_store(self, session: FrontSession, method: str, args: Mapping[str, Any]) -> bool:
+        """Return whether the run that has begun may do something in storage.
+
+        Args:
+            session: its session.
+            method: what the engine asks for; see :meth:`FrontStorage.answer`.
+            args: its arguments; untrusted.
+        """
+        if self._gate is None or method in ("held", "done"):
+            return True
+        permitted, name = session.permitted, str(args.get("name"))
+        if method == "stage":
+            entry = args.get("entry")
+            name = str(entry.get("name")) if isinstance(entry, dict) else ""
+            if not permitted.labels.get(name, frozenset()) <= _sources_of(entry, session):
+                return False
+        action = {"open": "load", "remove": "remove"}.get(method, "store")
+        return (action, name) in permitted.storage
+
+    def forget(self, session: FrontSession) -> None:
+        """End the checker of a session."""
+        if session.checker is not None:
+            session.checker.kill()
+
+    async def end_all(self, session: FrontSession) -> None:
+        """Have on record that the runs of a session which have not ended end with it."""
+        session.over = True
+        for run in list(session.begun):
+            await self.end(session, {"run": run, "state": "ended with its session"})
+
+    # -- values, and the end of runs
+
+    async def put(self, coordinator: str, session: FrontSession, name: str, body: ipc.Body) -> None:
+        """Let a coordinator put a value, if the rules permit it.
+
+        Raises:
+            AdmissionError: they do not.
+        """
+        if self._gate is not None:
+            size = os.fstat(body).st_size if isinstance(body, int) else len(body or b"")
+            mode = self._config.mode
+            await in_thread(self._gate.put, coordinator, session.link, name, size, mode)
+
+    async def fetch(self, coordinator: str, session: FrontSession, name: str, size: int) -> None:
+        """Have a fetch on record, before the value is sent.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        await self._record("fetch", coordinator, session, {"value": name, "bytes": size})
+
+    async def refused(
+        self, session: FrontSession, about: Mapping[str, str], error: RequestError
+    ) -> None:
+        """Have on record that a worker refuses what rules are not asked about.
+
+        Args:
+            session: the session.
+            about: what was asked for, as a coordinator calls it.
+            error: the refusal.
+        """
+        if self._gate is None or error.status not in REFUSED:
+            return
+        session.refusals += 1
+        if session.refusals > MAX_REFUSALS:
+            return
+        last = "(more of this session are not on record) "
+        why = (last if session.refusals == MAX_REFUSALS else "") + error.text
+        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+            await self._record("refusal", session.key[0], session, {**about, "why": why})
+
+    @contextlib.asynccontextmanager
+    async def recorded(
+        self, session: FrontSession, about: Mapping[str, str]
+    ) -> AsyncGenerator[None, None]:
+        """Have on record what is refused within, as :meth:`refused` does."""
+        try:
+            yield
+        except RequestError as error:
+            await self.refused(session, about, error)
+            raise
+
+    async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
+        """Have the end of a run on record, as its engine tells it."""
+        run = str(status.get("run"))
+        if run not in session.begun:  # refused, or no run of this session
+            return
+        session.begun.discard(run)
+        links, sent = status.get("links"), {}
+        for rank, name in enumerate(session.parties):
+            link = links.get(str(rank)) if isinstance(links, dict) else None
+            if isinstance(link, dict) and type(link.get("sent")) is int:
+                sent[name] = min(link["sent"], MAX_LONG)
+        about = {"run": run, "state": str(status.get("state")), "sent": sent}
+        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+            await self._record("end", session.key[0], session, about)
+
+    async def _record(
+        self, kind: str, coordinator: str, session: FrontSession, about: Mapping[str, Any]
+    ) -> None:
+        if self._gate is not None:
+            fields = {"coordinator": coordinator, "session": session.link, **about}
+            await in_thread(self._gate.record, kind, fields)
+
+
+def permitted_of(asked: Asked, rank: int) -> Permitted:
+    """Return what the engine of a run may ask for.
+
+    Args:
+        asked: what the run does.
+        rank: this party.
+    """
+    return Permitted(
+        reads=frozenset(asked.reads),
+        storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
+        labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
+    )
+
+
+def _sources_of(entry: Any, session: FrontSession) -> frozenset[Source]:
+    """Return what a value is made of, as its engine tells; nothing if that is malformed."""
+    try:
+        place = list(entry["members"]).index(session.request.rank)
+        return Label.decode(entry["labels"][place]).sources
+    except (MPLangError, LookupError, TypeError, ValueError):
+        return frozenset()
+
+
+def _ignore(message: dict[str, Any], file: int | None) -> None:
+    """Take no events: a checker has none."""
+    if file is not None:
+        os.close(file)
+
+
+def _logs(
+    session: FrontSession, openings: list[tuple[int, bytes]]
+) -> tuple[dict[str, Head], dict[str, Head]]:
+    """Return the heads of the peers' logs, and this party's as they know it, by their names."""
+    from mplang_policy import Head
+
+    heads, seen, mine = {}, {}, session.parties[session.request.rank]
+    for rank, data in openings:
+        logs = Opening.read(data).logs
+        name = session.parties[rank]
+        if name == mine:
+            continue
+        if logs.head is not None:
+            heads[name] = Head(*logs.head)
+        if mine in logs.seen:
+            seen[name] = Head(*logs.seen[mine])
+    return heads, seen

@@ -1,0 +1,167 @@
+"""Jobs of one session as the front knows them, so that it answers for an engine that is busy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mplang_core.ext import Failure
+from mplang_worker.base.errors import RequestError
+from mplang_worker.base.step_clock import StepClock
+
+MAX_KNOWN = 2000  # jobs that have ended
+
+
+@dataclass(slots=True)
+class KnownJob:
+    """What the front knows of a job.
+
+    Attributes:
+        status: its last status.
+        begun: time when it was submitted.
+        cancelled: time when it was cancelled, if it was.
+        settled: whether none of its ops runs any more.
+        refused: why the engine did not take it.
+        accepted: set once the engine has taken or refused it.
+        clock: has the steps at which its end is told; ``None`` if it is told at once.
+        ended: set once its status is final.
+    """
+
+    status: dict[str, Any]
+    begun: float = field(default_factory=time.monotonic)
+    cancelled: float | None = None
+    settled: bool = False
+    refused: RequestError | None = None
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    clock: StepClock | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class FrontJobs:
+    """Jobs of one session."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, KnownJob] = {}
+        self._active: set[str] = set()
+
+    @property
+    def active(self) -> int:
+        """Number of jobs that have not ended."""
+        return len(self._active)
+
+    def get(self, run: str) -> KnownJob | None:
+        """Return a job."""
+        return self._known.get(run)
+
+    def begin(self, run: str) -> KnownJob:
+        """Return the job that is submitted now, or was submitted before."""
+        found = self._known.get(run)
+        if found is None:
+            status: dict[str, Any] = {
+                "run": run,
+                "state": "queued",
+                "held": [],
+                "error": None,
+                "ended": None,
+            }
+            found = self._known[run] = KnownJob(status)
+            self._active.add(run)
+            self._forget()
+        return found
+
+    def _forget(self) -> None:
+        """Forget the jobs that ended first, if there are many."""
+        if len(self._known) > MAX_KNOWN:
+            gone = [run for run, job in self._known.items() if job.settled][: MAX_KNOWN // 2]
+            for run in gone:
+                del self._known[run]
+
+    def refuse(self, run: str, error: RequestError) -> None:
+        """Record that the engine has not taken a job."""
+        job = self._known.pop(run, None)
+        if job is not None:
+            job.refused, job.settled = error, True
+            job.accepted.set()
+            self._end(run, job)
+
+    def update(self, status: dict[str, Any], *, settled: bool = False) -> None:
+        """Record the status of a job."""
+        job = self._known.get(status["run"])
+        if job is not None:
+            if not job.ended.is_set():
+                job.status = status
+            job.accepted.set()
+            job.settled |= settled
+            if job.status["ended"] is not None:
+                self._end(status["run"], job)
+
+    def start_clock(self, run: str) -> KnownJob:
+        """Have the end of a job told at the steps of a clock, which begins now; return the job.
+
+        Its engine waits for them; the front does if the engine ends.
+
+        Raises:
+            LookupError: there is no such job.
+        """
+        job = self._known[run]
+        if not job.ended.is_set():
+            job.clock, job.status = StepClock(), {**job.status, "state": "running"}
+        return job
+
+    async def wait_for_step(self) -> None:
+        """Wait until the end of all jobs may be told: at once, unless one has a clock."""
+        clocks = self._clocks()
+        if clocks:
+            await asyncio.sleep(max(clock.left() for clock in clocks))
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the end of a job is to be told at a step of its clock."""
+        return bool(self._clocks())
+
+    def _clocks(self) -> list[StepClock]:
+        active = (self._known.get(run) for run in self._active)
+        return [job.clock for job in active if job is not None and job.clock is not None]
+
+    def _end(self, run: str, job: KnownJob) -> None:
+        self._active.discard(run)
+        job.ended.set()
+
+    def cancel(self, run: str) -> None:
+        """Record that a job was asked to end."""
+        job = self._known.get(run)
+        if job is not None and job.cancelled is None:
+            job.cancelled = time.monotonic()
+
+    def overdue(self, longest: float, grace: float) -> str | None:
+        """Return which job should have ended, and why; ``None`` if none should.
+
+        Args:
+            longest: seconds that a job may take.
+            grace: seconds that a job may go on after it was cancelled, or has failed.
+        """
+        now = time.monotonic()
+        for run, job in self._known.items():
+            if job.settled:
+                continue
+            if job.ended.is_set() and job.cancelled is None:
+                job.cancelled = now  # it has failed elsewhere, and goes on here
+            if job.cancelled is not None and now - job.cancelled > grace:
+                return f"the run {run} was stopped, and its op did not end within {grace:g} s"
+            if now - job.begun > longest:
+                return f"the run {run} took longer than a job may here, {longest:g} s"
+        return None
+
+    def fail(self, text: str, kind: str = "RunError") -> None:
+        """Fail all jobs that have not ended, as the engine has.
+
+        Args:
+            text: text of their error.
+            kind: name of the error's class.
+        """
+        error = asdict(Failure(kind, text))
+        for run in list(self._known):
+            failed = {"run": run, "state": "failed", "held": [], "error": error}
+            self.update(failed | {"ended": time.time()}, settled=True)

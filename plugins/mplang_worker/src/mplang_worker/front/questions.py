@@ -1,0 +1,138 @@
+"""Questions of engines to the front: about runs, data sets, and storage."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mplang_core.ext import parse_base_type
+from mplang_worker.base.logs import log_cause, log_context
+from mplang_worker.front.data_sets import FrontDataSets, columns_of
+from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.session import FrontSession
+from mplang_worker.front.storage import Answer, FrontStorage
+from mplang_worker.front.threads import in_thread
+from mplang_worker.wire import ipc
+
+AT_ONCE = 4  # questions of one coordinator that are being answered: a database may take long
+MAX_ASKED = 2  # answers that an engine has not taken
+MAX_FILES = 64  # of questions of an engine
+log = logging.getLogger("mplang.http.front")
+
+
+class FrontQuestions:
+    """Answers to the questions of engines. What they ask is untrusted.
+
+    Args:
+        data: the data sets of the worker.
+        storage: its storage.
+        gate: its gate.
+        max_file: bytes of a file of a question.
+    """
+
+    def __init__(
+        self, data: FrontDataSets, storage: FrontStorage, gate: FrontGate, max_file: int
+    ) -> None:
+        self._data = data
+        self._gate = gate
+        self._storage = storage
+        self._max_file = max_file
+        self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
+
+    def take_file(self, session: FrontSession, number: int, file: int | None) -> None:
+        """Take a file of a question that is to come.
+
+        Raises:
+            ValueError: there are too many, or it is too large or could change.
+        """
+        if file is None:
+            return
+        try:
+            ipc.check_file(file, self._max_file)
+            if session.files >= MAX_FILES:
+                raise ValueError("too many files")
+        except BaseException:
+            os.close(file)
+            raise
+        session.files += 1
+        session.given.setdefault(number, []).append(file)
+
+    async def serve(
+        self, session: FrontSession, number: int, method: str, args: Mapping[str, Any]
+    ) -> None:
+        """Answer a question.
+
+        Args:
+            session: the session of the engine.
+            number: the number of the question.
+            method: what is asked for.
+            args: plain data.
+        """
+        given = session.given.pop(number, [])
+        try:
+            if session.process is None or session.asking >= MAX_ASKED:
+                return  # no engine of ours asks so often
+            turns = self._turns.setdefault(session.key[0], asyncio.Semaphore(AT_ONCE))
+            session.asking += 1  # until it has taken the answer: open files do not pile up here
+            with log_cause(session.key[0]), log_context(session.key[1]):
+                async with turns:
+                    answer = await self._answer(session, method, args, given)
+                    self._tell(session, number, answer)
+                    if answer.afterwards is not None:
+                        await in_thread(answer.afterwards)
+        finally:
+            for file in given:
+                os.close(file)
+            session.files -= len(given)
+
+    def _tell(self, session: FrontSession, number: int, answer: Answer) -> None:
+        receipt, process = secrets.token_hex(8), session.process
+        session.receipts.add(receipt)
+        assert process is not None
+        for file in answer.files:
+            process.tell({"call": "answer_file", "number": number}, file)
+        fields = {**answer.fields, "files": len(answer.files), "receipt": receipt}
+        process.tell({"call": "answer", "number": number, "answer": fields})
+
+    async def _answer(
+        self, session: FrontSession, method: str, args: Mapping[str, Any], files: Sequence[int]
+    ) -> Answer:
+        try:
+            if method == "begin_run":
+                return Answer({"refused": await self._gate.begin(session, args)})
+            if method == "start_clock":
+                job = session.jobs.start_clock(str(args["run"]))
+                await self._storage.hide(session, job, list(map(str, args["changes"])))
+                return Answer({})
+            if method != "read" and not self._gate.may_store(session, method, args):
+                return Answer({"refused": "the run that was permitted does not say so"})
+            if method != "read":
+                return await self._storage.answer(session, method, args, files)
+            name, kind = str(args["name"]), parse_base_type(str(args["type"]))
+            if not self._gate.may_read(session, columns_of(name, kind)):
+                return Answer({"unknown": True})
+            return Answer(*await self._data.answer(session.key[0], name, kind))
+        except Exception as error:  # it would wait for ever
+            log.error("an engine's question cannot be answered: %s", type(error).__name__)
+            log.debug("why", exc_info=error)
+            return Answer({"refused": "it cannot be answered", "failed": "it cannot be answered"})
+
+    def taken(self, session: FrontSession, receipt: str) -> None:
+        """Note that an engine has taken an answer, whose receipt it could not know before."""
+        if receipt in session.receipts:
+            session.receipts.discard(receipt)
+            session.asking -= 1
+
+    def forget(self, session: FrontSession) -> None:
+        """Close what an engine that has ended has left open."""
+        self._storage.release(session)
+        for files in session.given.values():
+            for file in files:
+                with contextlib.suppress(OSError):
+                    os.close(file)
+        session.given.clear()

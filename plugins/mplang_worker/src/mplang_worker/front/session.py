@@ -1,0 +1,215 @@
+"""Session of a coordinator, as the front sees it: its engine, its jobs and its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mplang_analysis import Source
+
+from mplang_worker.base.config import Limits, Timeouts, WorkerConfig
+from mplang_worker.base.errors import RequestError
+from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.jobs import FrontJobs
+from mplang_worker.process.cgroups import memory_excess
+from mplang_worker.tls.credentials import Credential, LinkEnd, Role, session_statement
+from mplang_worker.wire.requests import SessionRequest
+
+if TYPE_CHECKING:
+    from mplang_policy import Signed
+
+MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
+
+Key = tuple[str, str]
+"""Coordinator and name of a session."""
+
+
+class Permitted(NamedTuple):
+    """What the engine of a run may ask for, if there is a gate.
+
+    Attributes:
+        reads: columns of data sets.
+        storage: actions and names.
+        labels: by name what flows into what it leaves in storage here.
+    """
+
+    reads: frozenset[str] = frozenset()
+    storage: frozenset[tuple[str, str]] = frozenset()
+    labels: Mapping[str, frozenset[Source]] = {}
+
+
+NOTHING = Permitted()
+
+
+class SessionMpc:
+    """MPC process of a session, which another one replaces once it has ended.
+
+    Attributes:
+        services: names of its native services; none before a coordinator has asked for one.
+        process: the process; ``None`` if there is none, or it has ended.
+        link: name of its end of the links.
+        credential: for its key.
+        credentials: those of the MPC processes of all parties, by rank, once it is linked.
+        ends: the ends of their links, by rank, once it is linked.
+        starting: held by who starts it.
+        baseline: bytes of memory that the process had at its start.
+    """
+
+    def __init__(self) -> None:
+        self.baseline = 0
+        self.services: frozenset[str] = frozenset()
+        self.process: EngineProcess | None = None
+        self.link = ""
+        self.credential: Credential | None = None
+        self.credentials: Sequence[Credential] = ()
+        self.ends: Sequence[LinkEnd] = ()
+        self.starting = asyncio.Lock()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the process is there, if the session needs one."""
+        return self.process is not None or not self.services
+
+
+class FrontSession:
+    """Session of a coordinator, as the front sees it.
+
+    Args:
+        key: coordinator and name.
+        request: the request that opened it.
+
+    Attributes:
+        link: name of its end of the links; whoever knows it reaches the engine's handshake.
+        process: its engine, once that has started.
+        mpc: its MPC process.
+        checker: what analyses its programs for the gate, if there is one.
+        permitted: what its engine may ask for since the last run began, if there is a gate.
+        begun: the runs that have begun and not ended, if there is a gate.
+        refusals: how often it was refused something, beside runs that rules refuse.
+        approvals: those of this party that its coordinator has passed on, by their names.
+        seen: time of the last request.
+        joined: whether it was ever linked to all parties.
+        memory: bytes of private memory that its engine used when it was last looked at.
+        credentials: those of all parties, by rank, once it is linked.
+        ends: the ends of all parties' links, by rank, once it is linked.
+    """
+
+    def __init__(self, key: Key, request: SessionRequest) -> None:
+        self.key = key
+        self.request = request
+        self.parties = [party.name for party in request.parties]
+        self.link = secrets.token_hex(16)
+        self.process: EngineProcess | None = None
+        self.checker: EngineProcess | None = None
+        self.mpc = SessionMpc()
+        self.permitted = NOTHING
+        self.begun: set[str] = set()
+        self.over = False  # whether the ends of its runs were put on record, as it has ended
+        self.refusals = 0
+        self.approvals: dict[str, Signed] = {}
+        self.jobs = FrontJobs()
+        self.seen = time.monotonic()
+        self.joined = False
+        self.credentials: Sequence[Credential] = ()
+        self.ends: Sequence[LinkEnd] = ()
+        self.ending = False
+        self.closed = False  # whether it was ended here, and is not found any more
+        self.baseline = 0  # bytes of memory of its engine and checker at their start
+        self.memory = 0
+        self.cores: list[int] = []
+        self.asking = 0  # answers that its engine has not taken
+        self.receipts: set[str] = set()  # of these
+        self.given: dict[int, list[int]] = {}  # files of its engine's questions, by number
+        self.files = 0  # how many there are, of questions that are being answered, too
+        self.stopped = 0  # how often it was seen to be stopped
+        self.ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Task[Credential] | None = None
+        self.linking = asyncio.Lock()
+
+    def statement(self, role: Role) -> str:
+        """Return what the certificates of the keys of its processes of a role state."""
+        return session_statement(*self.key, self.parties, role)
+
+    def process_of(self, link: str) -> EngineProcess | None:
+        """Return the process that has an end of the links; ``None`` if it has ended."""
+        return self.process if link == self.link else self.mpc.process
+
+    def expired(self, now: float) -> str:
+        """Return whose certificate has expired; empty if none.
+
+        Args:
+            now: seconds since 1970.
+        """
+        for end in (*self.ends, *self.mpc.ends):
+            if 0 < end.expires < now:
+                return f"the certificate of {end.name} has expired"
+        return ""
+
+    @property
+    def has_mpc(self) -> bool:
+        """Whether its MPC process is there, if it needs one, as its coordinator may know.
+
+        The end of one is told at the step of the clock of its run, as that run's end is.
+        """
+        return self.mpc.is_there or self.jobs.has_clock
+
+    def excess(self, limits: Limits, timeouts: Timeouts) -> str:
+        """Return which limit its engine passes; empty if none.
+
+        Args:
+            limits: limits of the worker.
+            timeouts: timeouts of the worker.
+        """
+        if self.process is None:
+            return ""
+        memory, threads, state = self.process.usage()
+        if self.mpc.process is not None:
+            apart = self.mpc.process.usage()
+            memory += apart.memory - self.mpc.baseline
+            threads += apart.threads
+            state = apart.state if apart.state == "T" else state
+        self.stopped = self.stopped + 1 if state == "T" else 0
+        if self.stopped > MAX_STOPPED:
+            return "its process was stopped by a signal"
+        if self.checker is not None:
+            memory += self.checker.usage().memory
+        self.memory = memory - self.baseline
+        if self.memory > limits.memory:
+            return memory_excess(limits)
+        if threads > limits.threads:
+            return f"it had more than {limits.threads} threads (limits.threads)"
+        return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""
+
+
+def check_room(
+    config: WorkerConfig, coordinator: str, request: SessionRequest, sessions: list[FrontSession]
+) -> None:
+    """Check that a coordinator may open another session.
+
+    Args:
+        config: configuration of the worker.
+        coordinator: name of the coordinator.
+        request: the request to open it.
+        sessions: the sessions that are open.
+
+    Raises:
+        RequestError: it may not.
+    """
+    limits, quotas = config.limits, config.quotas
+    if len(request.parties) > limits.parties:
+        raise RequestError(422, "parties", f"at most {limits.parties} parties are linked here")
+    mine = [session for session in sessions if session.key[0] == coordinator]
+    if len(sessions) >= limits.sessions or len(mine) >= quotas.sessions:
+        raise RequestError(
+            429,
+            "busy",
+            f"{len(mine)} sessions of {coordinator} are open here, of at most {quotas.sessions}, "
+            f"and of all coordinators at most {limits.sessions}",
+        )
+    if sum(not session.joined for session in mine) >= quotas.opens:
+        raise RequestError(
+            429, "busy", f"{coordinator} is opening {quotas.opens} sessions already; try again"
+        )

@@ -1,0 +1,225 @@
+"""MPC process: runs the native services of one session, which read what peers send.
+
+It has links of its own to the MPC processes of the other parties, and a key of its own for them. It
+has no plain data, no file of the owner and no key of the party: whoever takes it over has the
+shares of the run that goes on, and no more. The engine opens, ends and aborts its runs, one at a
+time; it is forked like an engine, and confined like one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from typing import Any, TypeAlias
+
+from mplang_confinement import NETWORK
+from mplang_http.ext import MAX_HEAD, write_spans
+from mplang_trace import SpanRecorder
+
+from mplang_core import MPLangError
+from mplang_core.ext import (
+    NATIVE,
+    Answer,
+    Failure,
+    NativeParty,
+    NativeService,
+    RunError,
+    plugin_manager,
+)
+from mplang_worker.base.config import EngineConfig
+from mplang_worker.link.end_server import LinkEndServer
+from mplang_worker.link.handshake import Handshake
+from mplang_worker.link.links import Links
+from mplang_worker.mpc import channel as mpc_channel
+from mplang_worker.mpc.channel import Message
+from mplang_worker.mpc.communicator import MpcCommunicator
+from mplang_worker.process.call_server import CallServer, log_to
+from mplang_worker.process.session_argument import EngineArgument
+from mplang_worker.process.session_process import run_process
+from mplang_worker.wire import ipc
+
+Parts: TypeAlias = list[memoryview]
+log = logging.getLogger("mplang.http.mpc")
+
+
+class MpcProcess:
+    """Server for the front, which hands it its links, and for the engine, which calls it.
+
+    Args:
+        given: what it is started with.
+        sock: socket to the front.
+    """
+
+    def __init__(self, given: EngineArgument, sock: socket.socket) -> None:
+        config, name = EngineConfig(**given.config), given.parties[given.rank]
+        self._given, self._config, self._sock = given, config, sock
+        self._calls = CallServer(sock)
+        links = Links(
+            name, max_message=config.limits.value, max_waiting=config.limits.waiting, agreed=False
+        )
+        handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
+        self._link_end = LinkEndServer(handshake, links, given.parties, config.timeouts)
+        comm = MpcCommunicator(given.rank, given.parties, links, given.timeout)
+        self._calls_of_engine = EngineCalls(config, comm)
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
+
+    def serve(self) -> None:
+        """Serve the front until it ends the session."""
+        self._calls.send({"event": "ready", "key": self._link_end.public_key})
+        waiting: dict[str, Callable[..., Any]] = {
+            "introduce": self._link_end.introduce,
+            "dial": self._link_end.dial,
+            "wait": self._link_end.wait,
+        }
+        while True:
+            message, file = ipc.receive(self._sock)
+            method = message["call"]
+            if method == "log" and file is not None:
+                log_to(file)
+            elif method == "link":
+                self._link_end.accept(file)
+            elif method == "engine" and file is not None:
+                self._calls_of_engine.begin(socket.socket(fileno=file))
+            else:
+                self._pool.submit(
+                    self._calls.answer, waiting[method], message, file, is_socket=True
+                )
+
+
+class EngineCalls:
+    """Answers what the engine of the session calls.
+
+    Args:
+        config: the part of the worker's configuration that engines know.
+        comm: communicator to the MPC processes of the other parties.
+    """
+
+    def __init__(self, config: EngineConfig, comm: MpcCommunicator) -> None:
+        self._limit = config.limits.value + MAX_HEAD
+        self._comm = comm
+        self._party = NativeParty(comm, config.insecure, comm.timeout)
+        self._services: dict[str, NativeService] = {}
+        self._recorder: SpanRecorder | None = None
+        self._run = ""
+        self._receiving = threading.Lock()
+
+    def begin(self, sock: socket.socket) -> None:
+        """Begin to serve the engine.
+
+        Args:
+            sock: socket to it.
+        """
+        for _ in range(2):  # while one computes, the other takes in what aborts that
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        """Take calls in, and answer them, in turns with the other thread."""
+        try:
+            while True:
+                with self._receiving:
+                    message, buffers = mpc_channel.receive(sock, self._limit)
+                    if message["call"] != "call":  # what takes no time, in order
+                        self._take(sock, message)
+                        continue
+                self._answer(sock, self._call, message, buffers)
+                del message, buffers  # what a call was given is free before the next one
+        except (EOFError, OSError):
+            os._exit(0)  # the engine has ended, or wants another process
+        except BaseException:
+            log.exception("the MPC process ends")
+            os._exit(1)
+
+    def _take(self, sock: socket.socket, message: Message) -> None:
+        method, records = message["call"], self._recorder is not None
+        if method == "begin":
+            self._answer(sock, self._begin, message, [])
+        elif method == "abort":
+            self._comm.fail(str(message["run"]), Failure(*message["failure"]))
+        elif records:
+            self._answer(sock, self._end, message, [])
+        else:
+            self._end_run(failed=bool(message["failed"]))
+
+    def _answer(
+        self,
+        sock: socket.socket,
+        method: Callable[[Message, Parts], Answer],
+        message: Message,
+        buffers: Parts,
+    ) -> None:
+        answer: Message
+        parts: Sequence[Any] = ()
+        try:
+            found, parts = method(message, buffers)
+            answer = {"ok": found}
+        except BaseException as error:
+            self._party.resources = {}
+            known = isinstance(error, MPLangError)
+            kind = type(error).__name__ if known else RunError.__name__
+            text = str(error) if known else f"{type(error).__name__}: {error}"
+            answer = {"error": [kind, text[: ipc.INLINE]]}
+        traffic = {str(rank): astuple(link) for rank, link in self._comm.traffic().items()}
+        mpc_channel.send(sock, {**answer, "traffic": traffic}, parts)
+
+    def _begin(self, message: Message, buffers: Parts) -> Answer:
+        if self._run:  # it was aborted, and the engine does not wait for its end
+            self._end_run(failed=True)
+        self._run = str(message["run"])
+        self._comm.begin(self._run, set(message["parties"]), float(message["seconds"]))
+        self._recorder = None
+        if message["record"]:
+            self._recorder = SpanRecorder(self._comm.rank, self._run)
+            self._comm.record(self._run, self._recorder)
+        return {}, ()
+
+    def _call(self, message: Message, buffers: Parts) -> Answer:
+        service = self._service(str(message["service"]))
+        return service.call(self._run, str(message["method"]), message["args"], buffers)
+
+    def _service(self, name: str) -> NativeService:
+        if name not in self._services:
+            serve = plugin_manager.entry(NATIVE, name)
+            if serve is None:
+                raise RunError(f"there is no native service {name!r} here")
+            self._services[name] = serve(self._party)
+        return self._services[name]
+
+    def _end(self, message: Message, buffers: Parts) -> Answer:
+        spans = [] if self._recorder is None else [write_spans(self._recorder)]
+        self._end_run(failed=bool(message["failed"]))
+        return {}, spans
+
+    def _end_run(self, *, failed: bool) -> None:
+        for service in self._services.values():
+            service.end_run()
+        self._comm.close(self._run)
+        self._recorder, self._run = None, ""
+        if failed:
+            self._party.resources = {}
+
+
+def _keep_freed_memory() -> None:
+    """Have libc keep up to 32 MiB that an op frees for the next one, instead of fresh pages.
+
+    Its thresholds follow the largest block that was freed: see M_MMAP_THRESHOLD in mallopt(3).
+    """
+    bytearray(16 << 20)
+
+
+def run(argument: dict[str, Any], file: int) -> None:
+    """Run an MPC process.
+
+    Args:
+        argument: an :class:`EngineArgument`, as plain data.
+        file: descriptor of the socket to the front.
+    """
+    _keep_freed_memory()
+    keep = NETWORK if argument["config"]["insecure"] else ()  # links of BRPC have ports
+    run_process(
+        "mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve(), keep
+    )

@@ -1,0 +1,59 @@
+"""What the engine and the MPC process of a session do first: limits, confinement, and a name."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn
+
+import msgspec
+from mplang_confinement import give_up_calls
+
+from mplang_worker.base.config import EngineConfig
+from mplang_worker.base.logs import configure_logging
+from mplang_worker.process.name import name_process
+from mplang_worker.process.session_argument import EngineArgument
+
+SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
+log = logging.getLogger("mplang.http.engine")
+
+
+def run_process(
+    name: str,
+    argument: dict[str, Any],
+    file: int,
+    serve: Callable[[EngineArgument, socket.socket], None],
+    keep: Collection[str] = (),
+) -> NoReturn:
+    """Confine this process, serve the front until that ends the session, and exit.
+
+    Args:
+        name: of the process, as ps shows it.
+        argument: an :class:`EngineArgument`, as plain data.
+        file: descriptor of the socket to the front.
+        serve: serves the front.
+        keep: system calls that it keeps, of those that are given up.
+    """
+    name_process(name)
+    sock = socket.socket(fileno=file)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    faulthandler.enable()  # so that the log has the stack of native code that crashed
+    given = msgspec.convert(argument, EngineArgument)
+    configure_logging(given.config["name"], given.config["log_format"], given.config["log_level"])
+    try:
+        config = EngineConfig(**given.config)
+        config.limits.apply(given.cores)
+        give_up_calls(keep)
+        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            serve(given, sock)
+    except BaseException:
+        log.exception("%s ends", name)
+        os._exit(1)
+    os._exit(0)  # without waiting for what still runs

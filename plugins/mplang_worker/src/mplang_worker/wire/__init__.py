@@ -1,0 +1,1 @@
+"""What crosses between coordinator, front, engine and peers: values, requests, openings."""
