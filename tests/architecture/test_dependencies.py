@@ -33,8 +33,7 @@ WITHOUT_IMPORT = {
 def imports_in(tree: ast.AST, late: bool = False) -> Iterator[tuple[str, bool]]:
     """Yield the top-level modules that code imports, and whether it loads without them.
 
-    Imports in functions and in a ``try`` are late, and those of files that only commands load; those
-    for type checkers are left out.
+    Imports in functions and in a ``try`` are late; those for type checkers are left out.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -54,7 +53,10 @@ def command_files(package: Path) -> set[Path]:
 
 
 def imports_of(package: Path) -> dict[str, bool]:
-    """Return the distributions that a package imports, and whether all imports are late."""
+    """Return the distributions that a package imports, and whether all imports are late.
+
+    Those of files that only the command line loads are.
+    """
     found: dict[str, bool] = {}
     commands = command_files(package)
     for file in source_of(package).rglob("*.py"):

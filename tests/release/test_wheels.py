@@ -63,6 +63,15 @@ def test_the_programs_of_a_readme_run_where_it_says_what_to_install(package, tmp
     run(python, "-I", program, cwd=tmp_path)
 
 
+NOT_OF_ANALYSTS = {"mplang-worker", "starlette", "uvicorn", "uvloop", "fastapi", "typer", "duckdb"}
+
+
+def test_an_analyst_installs_no_worker(tmp_path):
+    python = make_environment(tmp_path / "env", ["mplang-http"])
+    listed = json.loads(run(python, "-m", "pip", "list", "--format", "json"))
+    assert not NOT_OF_ANALYSTS & {each["name"] for each in listed}
+
+
 INSTALLED = """
 import json, importlib.metadata as metadata
 found = {d.name: d.version for d in metadata.distributions() if d.name.startswith("mplang")}

@@ -21,6 +21,7 @@ from mplang_http.tls.files import TlsFiles
 from mplang_tables import table
 from mplang_worker.base.allowed_plugins import installed_plugins
 from mplang_worker.base.errors import RequestError
+from mplang_worker.process.imports import check_installed
 from mplang_worker.wire.requests import SessionRequest
 
 import mplang_core as mp
@@ -189,6 +190,15 @@ def test_with_certificates_plugins_are_named():
     files = TlsFiles.of("certs/alice")
     with pytest.raises(ConfigError, match=r"plugins names those .* mplang-jax: '0\.1\.0'"):
         WorkerConfig(name="alice", tls=files, coordinators=("host",), peers={})
+
+
+def test_the_package_of_analysts_is_no_worker():
+    """It was one before, so files of then may name it."""
+    plugins = {"mplang-http": mp.__version__}
+    with pytest.raises(ConfigError, match=f"add the line  mplang-worker: {mp.__version__}"):
+        WorkerConfig(name="alice", plugins=plugins)
+    both = plugins | {"mplang-worker": mp.__version__}
+    check_installed(WorkerConfig(name="alice", plugins=both))
 
 
 FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production", "data": {}}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib_metadata import requires
 from mplang_http.ext import USED, installed
 
-from mplang_core.ext import PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import BACKENDS, WORKERS, PluginLoadError, PluginVersionError, plugin_manager
 
 IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
@@ -29,14 +29,14 @@ def check(wanted: Mapping[str, str]) -> None:
         PluginLoadError: one is not installed, or needs another plugin that is not wanted.
         PluginVersionError: one is installed in another version.
     """
-    found = installed(IMPORTED)
+    found, imported = installed((*IMPORTED, BACKENDS, WORKERS)), installed(IMPORTED)
     for package, needed in wanted.items():
         if package not in found:
-            known = ", ".join(f"{name} {found[name]}" for name in sorted(found))
+            known = ", ".join(f"{name} {imported[name]}" for name in sorted(imported))
             raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
         if found[package] != needed:
             raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
-        for name in sorted(set(_needs(package)) & found.keys() - wanted.keys()):
+        for name in sorted(set(_needs(package)) & imported.keys() - wanted.keys()):
             raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
 
 

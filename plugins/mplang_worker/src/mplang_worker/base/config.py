@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import yaml
 from mplang_confinement import set_limits
-from mplang_http.ext import TlsFiles
+from mplang_http.ext import TlsFiles, installed
 from packaging.utils import canonicalize_name
 from pydantic import Field, field_validator, model_validator
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
-from mplang_core.ext import ConfigError, StrictModel
+from mplang_core.ext import WORKERS, ConfigError, StrictModel
 from mplang_worker.base.allowed_plugins import installed_plugins
 
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ class WorkerConfig(EngineConfig):
                 "with tls, plugins names those that are imported, with their versions; installed "
                 "are {" + ", ".join(f"{k}: '{v}'" for k, v in installed_plugins().items()) + "}"
             )
+        _check_named(self.plugins or {})
         uses_data = bool(self.data) or self.sink is not None
         if uses_data and self.plugins is not None and "mplang-data" not in self.plugins:
             raise ValueError("plugins has to name mplang-data, which has `data` and `sink`")
@@ -362,6 +363,17 @@ class WorkerConfig(EngineConfig):
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
         return cls(**(fields | overrides))
+
+
+def _check_named(plugins: Mapping[str, PluginConfig]) -> None:
+    """Check that plugins do not name the package of analysts for that of workers."""
+    named = {str(canonicalize_name(name)) for name in plugins}
+    if "mplang-http" in named and "mplang-worker" not in named:
+        version = installed((WORKERS,))["mplang-worker"]
+        raise ValueError(
+            "plugins names mplang-http, which analysts install, and which has no worker any more; "
+            f"add the line  mplang-worker: {version}"
+        )
 
 
 def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
