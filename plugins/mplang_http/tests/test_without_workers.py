@@ -12,6 +12,7 @@ SERVED = ("starlette", "uvicorn", "uvloop", "fastapi", "typer", "duckdb", "crypt
 
 CONNECT = f"""
 import sys
+import mplang_core as mp
 from mplang_http import SimpHttpDriver, cluster_status
 print(cluster_status(mp.ClusterSpec([dict(name="a", address="http://127.0.0.1:9")])))
 assert not {SERVED} & {{name.partition(".")[0] for name in sys.modules}}, sys.modules
