@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mplang_analysis import WHOLE
-from mplang_ibis.sql import quoted
+from mplang_ibis.ext import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
@@ -41,14 +41,14 @@ def aggregate(
     Raises:
         KernelError: the table is not of its type, or a sum does not fit in 64 bits.
     """
-    from mplang_ibis.query import run
+    from mplang_ibis.ext import run_sql
     from mplang_tables import arrow
 
     kind = cast(TableType, ctx.op.inputs[0].type)
     arrow.check_is(kind, table, "table")
     sql = query_of(kind, unit, k, by, aggregates, max_share)
     gives = cast(TableType, ctx.op.outputs[0].type)
-    return run(sql, {"rows": table}, gives, op="guard.aggregate")
+    return run_sql(sql, {"rows": table}, gives, op="guard.aggregate")
 
 
 def query_of(
