@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from mplang_ibis.ext import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
@@ -158,6 +157,8 @@ def _per_unit(ctx: KernelContext, table: Any, function: str, unit: str, column: 
 
     A unit without numbers is left out, and so is one whose infinities cancel out.
     """
+    from mplang_ibis.ext import quoted
+
     number = f"{function}(CAST({quoted(column)} AS DOUBLE))"
     found = _ask(ctx, table, f"SELECT {number} AS n FROM rows {_by(ctx, unit, column)}", _VALUES)
     return found[~np.isnan(found)]
@@ -178,6 +179,8 @@ def _check(ctx: KernelContext, table: Any) -> None:
 
 def _by(ctx: KernelContext, unit: str, *columns: str) -> str:
     """Return SQL that groups rows by unit, without those where the unit or a column is missing."""
+    from mplang_ibis.ext import quoted
+
     kinds = dict(cast(TableType, ctx.op.inputs[0].type).columns)
     there = " AND ".join(_known(kinds[name], quoted(name)) for name in (unit, *columns))
     return f"WHERE {there} GROUP BY {quoted(unit)}"
