@@ -61,6 +61,7 @@ def inner_names(source: str, package: str) -> Iterator[tuple[int, str]]:
         source: the module.
         package: the package that it belongs to, which may import its own modules.
     """
+    taken: list[tuple[str, str | None]]
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=0):
