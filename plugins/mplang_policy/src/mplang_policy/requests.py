@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type

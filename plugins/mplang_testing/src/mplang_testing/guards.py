@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding
-from mplang_analysis.vouched import guarding_of
+from mplang_analysis.ext import guarding_of
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry

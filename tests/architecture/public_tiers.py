@@ -1,0 +1,98 @@
+"""Public tiers of packages: what their users import, and what other packages build on.
+
+A package exports names from itself (``mplang_x``) and from its extension interface
+(``mplang_x.ext``). The modules are read and not imported, since some import an engine.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from packages import PACKAGES, ROOT, source_of
+
+CORE = "mplang_core"
+
+
+@functools.cache
+def sources() -> Mapping[str, Path]:
+    """Return the folders of all packages of this repository, by the packages' names."""
+    folders = [source_of(each) for each in PACKAGES if each != ROOT]
+    inits = [file for folder in folders for file in folder.glob("mplang_*/__init__.py")]
+    return {file.parent.name: file.parent for file in [ROOT / CORE / "__init__.py", *inits]}
+
+
+@functools.cache
+def tiers(package: str) -> Mapping[str, frozenset[str]]:
+    """Return the public modules of a package, ``mplang_x`` and ``mplang_x.ext``, with their names.
+
+    Raises:
+        KeyError: this repository has no such package.
+    """
+    folder = sources()[package]
+    files = {package: folder / "__init__.py", f"{package}.ext": folder / "ext.py"}
+    return {name: exports(file.read_text()) for name, file in files.items() if file.exists()}
+
+
+def exports(source: str) -> frozenset[str]:
+    """Return the names that a module exports: its ``__all__``, or what it imports ``X as X``.
+
+    Example:
+        >>> sorted(exports("from a import b as b, c as d, e"))
+        ['b']
+        >>> sorted(exports("__all__ = ['x']"))
+        ['x']
+    """
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
+    names = [each for node in imports for each in node.names]
+    return frozenset(each.name for each in names if each.asname == each.name)
+
+
+def inner_names(source: str, package: str) -> Iterator[tuple[int, str]]:
+    """Yield what a module takes of other packages that these do not export, by line.
+
+    Args:
+        source: the module.
+        package: the package that it belongs to, which may import its own modules.
+    """
+    taken: list[tuple[str, str | None]]
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                taken = [(module, each.name) for each in names]
+            case ast.Import(names=names):
+                taken = [(each.name, None) for each in names]
+            case ast.Constant(value=str(text)) if _is_module(text):  # imported by its name
+                taken = [(text, None)]
+            case _:
+                continue
+        for module, name in taken:
+            owner = module.partition(".")[0]
+            if owner in sources() and owner != package and not _exports(owner, module, name):
+                yield node.lineno, f"{module}.{name}" if name else module
+
+
+def _exports(owner: str, module: str, name: str | None) -> bool:
+    """Return whether a package exports a module, or a name of it."""
+    public = tiers(owner)
+    if name is None:
+        parent, _, name = module.rpartition(".")
+        return module in public or name in public.get(parent, ())
+    return module in public and (name in public[module] or owner == CORE)  # others add to its names
+
+
+def _is_module(text: str) -> bool:
+    """Return whether a text is the name of a module of one of the packages."""
+    owner, _, rest = text.partition(".")
+    if not owner.startswith("mplang_") or owner not in sources():
+        return False
+    if not rest.replace(".", "").isidentifier():
+        return False
+    file = sources()[owner].joinpath(*rest.split("."))
+    return file.is_dir() or file.with_suffix(".py").exists()
