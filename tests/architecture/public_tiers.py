@@ -10,6 +10,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from packages import PACKAGES, ROOT, source_of
 
@@ -26,14 +27,46 @@ def sources() -> Mapping[str, Path]:
 
 @functools.cache
 def tiers(package: str) -> Mapping[str, frozenset[str]]:
+    """Return the public modules of a package of this repository, with their names."""
+    return tiers_of(sources()[package])
+
+
+def tiers_of(folder: Path) -> Mapping[str, frozenset[str]]:
     """Return the public modules of a package, ``mplang_x`` and ``mplang_x.ext``, with their names.
 
-    Raises:
-        KeyError: this repository has no such package.
+    Args:
+        folder: that of its modules; a package that is not there has none.
     """
-    folder = sources()[package]
-    files = {package: folder / "__init__.py", f"{package}.ext": folder / "ext.py"}
-    return {name: exports(file.read_text()) for name, file in files.items() if file.exists()}
+    return {name: exports(file.read_text()) for name, file in _public_modules(folder).items()}
+
+
+def _public_modules(folder: Path) -> Mapping[str, Path]:
+    files = {folder.name: folder / "__init__.py", f"{folder.name}.ext": folder / "ext.py"}
+    return {name: file for name, file in files.items() if file.exists()}
+
+
+class Deprecation(NamedTuple):
+    """Name that a module still has, though it is called otherwise now.
+
+    Attributes:
+        new: the new name, with its module.
+        until: the release that has the old one no more.
+    """
+
+    new: str
+    until: str
+
+
+def deprecations(folder: Path, module: str) -> Mapping[str, Deprecation]:
+    """Return the deprecated names of a public module, as it gives them to ``deprecated_names``."""
+    file = _public_modules(folder).get(module)
+    found: dict[str, Deprecation] = {}
+    for node in ast.walk(ast.parse(file.read_text())) if file else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("deprecated_names"):
+            (until,) = [ast.literal_eval(each.value) for each in node.keywords]
+            names = ast.literal_eval(node.args[1])
+            found |= {old: Deprecation(new, until) for old, new in names.items()}
+    return found
 
 
 def exports(source: str) -> frozenset[str]:

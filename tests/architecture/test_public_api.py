@@ -12,7 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from public_tiers import CORE, sources, tiers
+from packaging.version import Version
+from public_tiers import CORE, deprecations, sources, tiers
+
+import mplang_core
 
 FOLDER = Path(__file__).parent / "public_api"
 PLAIN = (type(None), bool, int, float, str, tuple)
@@ -88,6 +91,8 @@ def public_api(package: str) -> str:
         where = module.replace(CORE, "mp")
         for name, thing in sorted(exported(module).items()):
             lines += described(where, name, thing)
+        for old, (new, until) in sorted(deprecations(sources()[package], module).items()):
+            lines.append(f"{where}.{old}: deprecated until {until}, now {new}")
     return "\n".join(lines) + "\n"
 
 
@@ -104,3 +109,14 @@ def test_public_names_and_signatures_are_those_that_were_reviewed(package):
     if os.environ.get("MPLANG_WRITE_GOLDEN"):
         file.write_text(public_api(package))
     assert public_api(package) == file.read_text()
+
+
+@pytest.mark.parametrize("package", sorted(sources()))
+def test_deprecated_names_are_there_until_their_release(package):
+    """A deprecated name is found by its old name, is none of the others, and goes in time."""
+    for module, names in tiers(package).items():
+        for old, (_, until) in deprecations(sources()[package], module).items():
+            assert old not in names
+            assert Version(mplang_core.__version__) < Version(until), f"remove {module}.{old}"
+            with pytest.deprecated_call():
+                assert getattr(import_module(module), old) is not None
