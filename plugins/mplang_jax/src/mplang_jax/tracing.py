@@ -16,17 +16,20 @@ from jax.extend.core import Literal
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
 from mplang_jax import trace_errors
+from mplang_jax.captured_state import CapturedState
 from mplang_jax.narrow_comparisons import warn_of_narrow
 from mplang_jax.structure import key_of as structural_key
-from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
+from mplang_jax.x64 import has_64_bits, inner_jaxprs, is_same_without, loses_precision
 
 
 class TracedFunction:
     """Function traced by JAX.
 
-    Without 64-bit types JAX narrows 64-bit values silently, so the function is also traced with
-    them. They stay enabled if the function needs them: if an operand, a literal or a captured value
-    has 64 bits, if the function asks for such a type, or if a number would be lost.
+    Without 64-bit types JAX narrows 64-bit values silently, so the function is traced with them.
+    They stay enabled if the function needs them: if an operand, a literal or a captured value has
+    64 bits, if the function asks for such a type, or if a number would be lost. Else it is traced
+    again without them, unless they made no difference; what the first call changed is restored
+    before.
 
     Args:
         fn: the function.
@@ -59,12 +62,19 @@ class TracedFunction:
         if wide:
             with enable_x64(True):
                 return self._trace(), True
+        before = CapturedState(
+            self._fn, [*flatten(self._signature.args)[0], self._signature.kwargs]
+        )
         with_64_bits = self._attempt()
         if with_64_bits is None:
+            before.restore()
             with enable_x64(False):
                 return self._trace(), False  # raises the same error without 64-bit types
         if has_64_bits(self._fn, self._signature, with_64_bits.consts):
             return with_64_bits, True
+        if is_same_without(with_64_bits.jaxpr):
+            return with_64_bits, False
+        before.restore()
         refuse = config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR)
         try:
             with enable_x64(False), refuse:
