@@ -370,6 +370,7 @@ def _lower(
 
 def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
     from mplang_stablehlo.admission import OpRefusedError
+    from mplang_stablehlo.deciding import secret_loop
 
     from mplang_spu import engine
     from mplang_spu.compiler import stderr_in_errors
@@ -380,6 +381,10 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
             return engine.compile_code(code, secret, Target.of(config.attrs()))
     except OpRefusedError as error:
         raise TraceError(f"{_line_of(code, error.index)}SPU cannot compile this: {error}") from None
+    except engine.SecretLoopError as error:
+        loop = secret_loop(code, secret)
+        line = at() if loop is None else _line_of(code, loop)
+        raise TraceError(f"{line}SPU cannot compile this: {error}") from None
     except (ValueError, DamagedProcessError) as error:
         raise TraceError(f"{at()}SPU cannot compile this: {error}") from error
 
