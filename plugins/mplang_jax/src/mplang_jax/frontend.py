@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction
 from mplang_core.ext import (
     Caching,
     Capabilities,
+    PrecisionWarning,
     TraceError,
     at,
     checks_determinism,
@@ -72,7 +74,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """
     from mplang_stablehlo import environment
 
-    return compiled_once(
+    made = compiled_once(
         jax_compile,
         fn,
         signature,
@@ -80,6 +82,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         depends_on=environment.settings(),
         is_fixed=environment.is_fixed,
     )
+    for file, line, text in made.meta.get("precision", ()):
+        warnings.warn_explicit(text, PrecisionWarning, file, line)
+    return made
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
@@ -96,12 +101,15 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         raise
     except Exception as error:
         raise trace_errors.told(error, fn, operands) from error
+    meta: dict[str, Any] = {"name": "jax.compile", "dialect": "stablehlo", "version": "1"}
+    if traced.warned:
+        meta["precision"] = traced.warned
     made = FeProgram(
         _op(traced, code),
         in_tree=flatten(signature.args)[1],
         out_tree=traced.out_tree,
         consts=traced.consts,
-        meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
+        meta=meta,
     )
     if not exact_bits.has_bits(traced.jaxpr.jaxpr):
         return made

@@ -17,7 +17,7 @@ from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
 from mplang_jax import trace_errors
 from mplang_jax.captured_state import CapturedState
-from mplang_jax.narrow_comparisons import warn_of_narrow
+from mplang_jax.narrow_comparisons import narrow_comparisons
 from mplang_jax.structure import key_of as structural_key
 from mplang_jax.x64 import has_64_bits, inner_jaxprs, is_same_without, loses_precision
 
@@ -42,6 +42,7 @@ class TracedFunction:
         consts: these.
         operands: the number of the operands.
         out_tree: the structure of its results.
+        warned: file, line and text of each warning about it.
     """
 
     def __init__(
@@ -55,8 +56,7 @@ class TracedFunction:
         if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
             raise TraceError(f"{at()}{trace_errors.LEAKED}")
         self.consts = tuple(np.asarray(const) for const in self.jaxpr.consts)
-        if self.x64:
-            warn_of_narrow(self.jaxpr.jaxpr, self.consts)
+        self.warned = narrow_comparisons(self.jaxpr.jaxpr, self.consts) if self.x64 else ()
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
         if wide:

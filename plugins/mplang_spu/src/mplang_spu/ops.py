@@ -301,10 +301,11 @@ def run_jax(
     from mplang_stablehlo import environment
 
     leaves, spec = flatten(signature.args)
-    jax_compile = registry.get("jax.compile")
+    jax_compile, made_now = registry.get("jax.compile"), []
 
     def make(types: Sequence[BaseType]) -> FeProgram:
         given = iter(types)
+        made_now.append(True)
         plain = [next(given) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
         return jax_compile(fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs))
 
@@ -316,6 +317,8 @@ def run_jax(
         depends_on=(config, environment.settings()),
         is_fixed=environment.is_fixed,
     )
+    for file, line, text in () if made_now else program.meta.get("precision", ()):
+        warnings.warn_explicit(text, PrecisionWarning, file, line)  # as jax.compile did at first
     return _told(program)
 
 
