@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -113,19 +113,33 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     )
     if not exact_bits.has_bits(traced.jaxpr.jaxpr):
         return made
-    return replace(made, meta=_Meta(made.meta, partial(_public_part, traced, made)))
+    return _SeparableProgram(**_fields(made), traced=traced)
 
 
-class _Meta(dict[str, Any]):
-    """Metadata of a program, from which compilers for secrets can take the public part.
+@dataclass(frozen=True, slots=True)
+class _SeparableProgram(FeProgram):
+    """Program that draws or hashes; see :class:`mplang_stablehlo.SeparatesPublicPart`."""
 
-    Attributes:
-        public_part: see :func:`_public_part`; it takes the secrecy of the operands.
-    """
+    traced: TracedFunction | None = None
 
-    def __init__(self, meta: Mapping[str, Any], public_part: Callable[..., Any]) -> None:
-        super().__init__(meta)
-        self.public_part = public_part
+    def public_part(
+        self, secret: Sequence[bool]
+    ) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
+        """Take the public part out; see :class:`mplang_stablehlo.SeparatesPublicPart`."""
+        from mplang_jax import public_part, tracing
+
+        assert self.traced is not None
+        found = public_part.public_part(self.traced, secret)
+        if found is None:
+            return None
+        made_of = partial(_recorded_op, tracer=tracing.__file__)
+        public = None if found.public is None else made_of(found.public)
+        rest = {**_fields(self), "pfunc": made_of(found.rest), "consts": found.consts}
+        return public, found.takes, FeProgram(**rest)
+
+
+def _fields(made: FeProgram) -> dict[str, Any]:
+    return {each.name: getattr(made, each.name) for each in fields(FeProgram)}
 
 
 def _op(traced: TracedFunction, code: bytes) -> PFunction:
@@ -134,31 +148,6 @@ def _op(traced: TracedFunction, code: bytes) -> PFunction:
 
     attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
     return PFunction("jax.run", *signature_of(code), attrs)
-
-
-def _public_part(
-    traced: TracedFunction, made: FeProgram, secret: Sequence[bool]
-) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
-    """Take the public part out of a program.
-
-    Args:
-        traced: the function.
-        made: its program.
-        secret: whether each operand is secret.
-
-    Returns:
-        The op that computes public values, which it takes of the program's operands and constants
-        by number; the program of the rest, which takes the results after all others. ``None`` if
-        there is no public part.
-    """
-    from mplang_jax import public_part, tracing
-
-    found = public_part.public_part(traced, secret)
-    if found is None:
-        return None
-    made_of = partial(_recorded_op, tracer=tracing.__file__)
-    public = None if found.public is None else made_of(found.public)
-    return public, found.takes, replace(made, pfunc=made_of(found.rest), consts=found.consts)
 
 
 def _recorded_op(traced: TracedFunction, tracer: str) -> PFunction:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import (
@@ -368,7 +367,8 @@ def _lower(
         tuple(ShareType.of(kind, config) for kind in outs),
         attrs if public is None else {**attrs, "public": public},
     )
-    return replace(made, pfunc=pfunc, meta={**made.meta, "diagnostics": compiled.diagnostics})
+    meta = {**made.meta, "diagnostics": compiled.diagnostics}
+    return FeProgram(pfunc, made.in_tree, made.out_tree, made.inputs, made.consts, meta)
 
 
 def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
