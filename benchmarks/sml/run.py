@@ -8,7 +8,8 @@ libspu's own simulator, and on ABY3 and CHEETAH of mplang::
     python benchmarks/sml/run.py ridge glm --checkout PATH   # files of a checkout, some of them
 
 It takes hours. With ``--results FILE`` it may be stopped, and goes on with the tests that the file
-lacks. A test that takes longer than the limit, or ends the process, is one result.
+lacks. A test that takes longer than the limit, or ends the process, is one result. What other
+columns say chooses tests: ``--on CHEETAH --passed-on ABY3``, ``--on libspu --failed-on ABY3``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 COLUMNS = ("libspu", "ABY3", "CHEETAH")
-PASSED, BEGAN, TOO_LONG = "passed", "began", "too long"
+PASSED, FAILED, BEGAN, TOO_LONG = "passed", "failed", "began", "too long"
 QUIET: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 Ended = dict[str, Any]  # how a test ended
 
@@ -36,6 +37,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="file of results, which are not run again")
     parser.add_argument("--seconds", type=int, default=60, help="that a test may take")
     parser.add_argument("--on", nargs="*", default=COLUMNS, choices=COLUMNS)
+    parser.add_argument("--passed-on", choices=COLUMNS, help="run the tests that passed there")
+    parser.add_argument("--failed-on", choices=COLUMNS, help="run the tests that failed there")
+    parser.add_argument("--table", action="store_true", help="run nothing, print the table")
     parser.add_argument("names", nargs="*", default=[""], help="parts of the names of files")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -43,9 +47,14 @@ def main() -> None:
         results = args.results or Path(folder, "results.jsonl")
         files = sorted(source.rglob("*_test.py"))
         chosen = [path for path in files if any(name in path.name for name in args.names)]
-        for on in args.on:
+        wanted = None
+        for where, outcome in ((args.passed_on, PASSED), (args.failed_on, FAILED)):
+            if where is not None:
+                ended = _found(results).get(where, {}).items()
+                wanted = {test for test, each in ended if each["outcome"] == outcome}
+        for on in () if args.table else args.on:
             for path in chosen:
-                _run(source, path, on, args.seconds, results)
+                _run(source, path, on, args.seconds, results, wanted)
         found = _found(results)
     print(table({on: found.get(on, {}) for on in args.on}))
 
@@ -56,24 +65,41 @@ def _installed(folder: Path) -> Path:
     return folder
 
 
-def _run(source: Path, path: Path, on: str, seconds: int, results: Path) -> None:
-    """Run the tests of a file that have no result, until all have one."""
+def _run(
+    source: Path, path: Path, on: str, seconds: int, results: Path, wanted: set[str] | None
+) -> None:
+    """Run the tests of a file that have no result, until all have one.
+
+    Args:
+        source: the folder of the library.
+        path: the file.
+        on: the column.
+        seconds: the limit of time of a test.
+        results: the file of results.
+        wanted: the tests to run; ``None`` means all.
+    """
+    name = str(path.relative_to(source))
     paths = [str(source), str(HERE), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "ON": on, "TOLD": str(results.absolute())}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "adapter", "-c", os.devnull]
     command += ["-p", "no:cacheprovider", "--rootdir", str(source)]
-    command += [f"--timeout={seconds}", "--timeout-method=thread", str(path)]
+    command += [f"--timeout={seconds}", "--timeout-method=thread"]
     while True:
         known = _found(results).get(on, {})
-        skipped = [f"--deselect={test}" for test in known]
-        subprocess.run([*command, *skipped], env=environment, **QUIET, check=False)
+        chosen = [str(path), *(f"--deselect={test}" for test in known)]
+        if wanted is not None:
+            left = sorted(test for test in wanted - known.keys() if test.startswith(f"{name}::"))
+            if not left:
+                return
+            chosen = [str(source / test) for test in left]
+        subprocess.run([*command, *chosen], env=environment, **QUIET, check=False)
         now = _found(results).get(on, {})
         unfinished = [test for test, ended in now.items() if ended["outcome"] == BEGAN]
         _close(results, on, unfinished)
         if not unfinished:
             break
-    print(f"{on}: {path.relative_to(source)}", file=sys.stderr, flush=True)
+    print(f"{on}: {name}", file=sys.stderr, flush=True)
 
 
 def _close(results: Path, on: str, tests: list[str]) -> None:

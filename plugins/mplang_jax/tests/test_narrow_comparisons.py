@@ -13,7 +13,7 @@ import pytest
 import mplang_core as mp
 from mplang_core.errors import PrecisionWarning
 
-pytestmark = pytest.mark.once  # what was traced before is not told again
+pytestmark = pytest.mark.once
 
 X = np.float32([1.1, 2.0, 4.32])
 WIDE = [1.1, 2.0, 4.32]
@@ -49,6 +49,32 @@ def test_a_constant_that_no_float32_is_is_told_with_line_and_remedy(fn):
     assert file == __file__
     assert "compares float32 with a constant of 64 bits" in text
     assert "Write jnp.float32(...) around the constant" in text
+
+
+def test_it_is_told_each_time_also_of_a_function_that_was_compiled_before():
+    def fn(x):
+        return x == jnp.array(WIDE)
+
+    first = told(fn)
+    assert first
+    assert told(fn) == first
+
+
+@pytest.mark.needs("spu")
+def test_spu_tells_it_each_time_as_well():
+    def fn(x):
+        return x == jnp.array(WIDE)
+
+    def shown():
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", PrecisionWarning)
+            mp.compile(lambda x: mp.device("SP0")(fn)(mp.put("P0", x)), X, cluster_spec=cluster)
+        return [str(each.message) for each in found if "64 bits" in str(each.message)]
+
+    cluster = mp.ClusterSpec.simple(2)
+    first = shown()
+    assert len(first) == 1
+    assert shown() == first
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction
 from mplang_core.ext import (
     Caching,
     Capabilities,
+    PrecisionWarning,
     TraceError,
     at,
     checks_determinism,
@@ -72,7 +74,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     """
     from mplang_stablehlo.ext import is_fixed, jax_settings
 
-    return compiled_once(
+    made = compiled_once(
         jax_compile,
         fn,
         signature,
@@ -80,6 +82,9 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         depends_on=jax_settings(),
         is_fixed=is_fixed,
     )
+    for file, line, text in made.meta.get("precision", ()):
+        warnings.warn_explicit(text, PrecisionWarning, file, line)
+    return made
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
@@ -96,28 +101,45 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         raise
     except Exception as error:
         raise trace_errors.told(error, fn, operands) from error
+    meta: dict[str, Any] = {"name": "jax.compile", "dialect": "stablehlo", "version": "1"}
+    if traced.warned:
+        meta["precision"] = traced.warned
     made = FeProgram(
         _op(traced, code),
         in_tree=flatten(signature.args)[1],
         out_tree=traced.out_tree,
         consts=traced.consts,
-        meta={"name": "jax.compile", "dialect": "stablehlo", "version": "1"},
+        meta=meta,
     )
     if not exact_bits.has_bits(traced.jaxpr.jaxpr):
         return made
-    return replace(made, meta=_Meta(made.meta, partial(_public_part, traced, made)))
+    return _SeparableProgram(**_fields(made), traced=traced)
 
 
-class _Meta(dict[str, Any]):
-    """Metadata of a program, from which compilers for secrets can take the public part.
+@dataclass(frozen=True, slots=True)
+class _SeparableProgram(FeProgram):
+    """Program that draws or hashes; see :class:`mplang_stablehlo.SeparatesPublicPart`."""
 
-    Attributes:
-        public_part: see :func:`_public_part`; it takes the secrecy of the operands.
-    """
+    traced: TracedFunction | None = None
 
-    def __init__(self, meta: Mapping[str, Any], public_part: Callable[..., Any]) -> None:
-        super().__init__(meta)
-        self.public_part = public_part
+    def public_part(
+        self, secret: Sequence[bool]
+    ) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
+        """Take the public part out; see :class:`mplang_stablehlo.SeparatesPublicPart`."""
+        from mplang_jax import public_part, tracing
+
+        assert self.traced is not None
+        found = public_part.public_part(self.traced, secret)
+        if found is None:
+            return None
+        made_of = partial(_recorded_op, tracer=tracing.__file__)
+        public = None if found.public is None else made_of(found.public)
+        rest = {**_fields(self), "pfunc": made_of(found.rest), "consts": found.consts}
+        return public, found.takes, FeProgram(**rest)
+
+
+def _fields(made: FeProgram) -> dict[str, Any]:
+    return {each.name: getattr(made, each.name) for each in fields(FeProgram)}
 
 
 def _op(traced: TracedFunction, code: bytes) -> PFunction:
@@ -132,31 +154,6 @@ def _op(traced: TracedFunction, code: bytes) -> PFunction:
         "stablehlo": STABLEHLO_VERSION,
     }
     return PFunction("jax.run", *signature_of(code), attrs)
-
-
-def _public_part(
-    traced: TracedFunction, made: FeProgram, secret: Sequence[bool]
-) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
-    """Take the public part out of a program.
-
-    Args:
-        traced: the function.
-        made: its program.
-        secret: whether each operand is secret.
-
-    Returns:
-        The op that computes public values, which it takes of the program's operands and constants
-        by number; the program of the rest, which takes the results after all others. ``None`` if
-        there is no public part.
-    """
-    from mplang_jax import public_part, tracing
-
-    found = public_part.public_part(traced, secret)
-    if found is None:
-        return None
-    made_of = partial(_recorded_op, tracer=tracing.__file__)
-    public = None if found.public is None else made_of(found.public)
-    return public, found.takes, replace(made, pfunc=made_of(found.rest), consts=found.consts)
 
 
 def _recorded_op(traced: TracedFunction, tracer: str) -> PFunction:

@@ -7,7 +7,6 @@ JAX narrows such a constant without a word, NumPy and mplang widen the data: 1.1
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from jax._src import source_info_util
 from jax.extend.core import Literal
 
-from mplang_core.ext import Location, PrecisionWarning, caller
+from mplang_core.ext import Location, caller
 
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "lt_to", "le_to"}
 _COPIES = {
@@ -39,15 +38,22 @@ _NARROW = "narrow"  # data of float32, in float64
 Known = dict[Any, Any]
 """By variable: a number of a constant that no float32 is, or ``_NARROW``."""
 
+Warned = tuple[str, int, str]
+"""File, line and text of a warning."""
 
-def warn_of_narrow(jaxpr: Any, consts: Sequence[Any]) -> None:
-    """Show a :class:`~mplang_core.errors.PrecisionWarning` at the line of each such comparison.
+
+def narrow_comparisons(jaxpr: Any, consts: Sequence[Any]) -> tuple[Warned, ...]:
+    """Return what to warn of for each such comparison.
 
     Args:
         jaxpr: of a function, with 64-bit types.
         consts: the arrays that it captures.
+
+    Returns:
+        File, line and text per comparison.
     """
     known = {var: _unfit(const) for var, const in zip(jaxpr.constvars, consts, strict=True)}
+    warned = []
     for eqn, number in _found(jaxpr, known):
         line = _line_of(eqn) or caller() or Location("<mplang>", 1)
         text = (
@@ -55,7 +61,8 @@ def warn_of_narrow(jaxpr: Any, consts: Sequence[Any]) -> None:
             f"float32, the nearest is {float(np.float32(number))!r}, so the two are never equal. "
             "Write jnp.float32(...) around the constant, or begin with data of float64"
         )
-        warnings.warn_explicit(text, PrecisionWarning, line.file, line.line)
+        warned.append((line.file, line.line, text))
+    return tuple(warned)
 
 
 def _found(jaxpr: Any, known: Known) -> Iterator[tuple[Any, float]]:

@@ -16,17 +16,20 @@ from jax.extend.core import Literal
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
 from mplang_jax import trace_errors
-from mplang_jax.narrow_comparisons import warn_of_narrow
+from mplang_jax.captured_state import CapturedState
+from mplang_jax.narrow_comparisons import narrow_comparisons
 from mplang_jax.structure import key_of as structural_key
-from mplang_jax.x64 import has_64_bits, inner_jaxprs, loses_precision
+from mplang_jax.x64 import has_64_bits, inner_jaxprs, is_same_without, loses_precision
 
 
 class TracedFunction:
     """Function traced by JAX.
 
-    Without 64-bit types JAX narrows 64-bit values silently, so the function is also traced with
-    them. They stay enabled if the function needs them: if an operand, a literal or a captured value
-    has 64 bits, if the function asks for such a type, or if a number would be lost.
+    Without 64-bit types JAX narrows 64-bit values silently, so the function is traced with them.
+    They stay enabled if the function needs them: if an operand, a literal or a captured value has
+    64 bits, if the function asks for such a type, or if a number would be lost. Else it is traced
+    again without them, unless they made no difference; what the first call changed is restored
+    before.
 
     Args:
         fn: the function.
@@ -39,6 +42,7 @@ class TracedFunction:
         consts: these.
         operands: the number of the operands.
         out_tree: the structure of its results.
+        warned: file, line and text of each warning about it.
     """
 
     def __init__(
@@ -52,19 +56,25 @@ class TracedFunction:
         if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
             raise TraceError(f"{at()}{trace_errors.LEAKED}")
         self.consts = tuple(np.asarray(const) for const in self.jaxpr.consts)
-        if self.x64:
-            warn_of_narrow(self.jaxpr.jaxpr, self.consts)
+        self.warned = narrow_comparisons(self.jaxpr.jaxpr, self.consts) if self.x64 else ()
 
     def _choose(self, wide: bool) -> tuple[Any, bool]:
         if wide:
             with enable_x64(True):
                 return self._trace(), True
+        before = CapturedState(
+            self._fn, [*flatten(self._signature.args)[0], self._signature.kwargs]
+        )
         with_64_bits = self._attempt()
         if with_64_bits is None:
+            before.restore()
             with enable_x64(False):
                 return self._trace(), False  # raises the same error without 64-bit types
         if has_64_bits(self._fn, self._signature, with_64_bits.consts):
             return with_64_bits, True
+        if is_same_without(with_64_bits.jaxpr):
+            return with_64_bits, False
+        before.restore()
         refuse = config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR)
         try:
             with enable_x64(False), refuse:

@@ -43,7 +43,33 @@ def _is_wide(value: Any) -> bool:
     dtype = getattr(value, "dtype", None)
     if not isinstance(dtype, np.dtype) or hasattr(value, "base_type"):
         return False
+    return _is_wide_dtype(dtype)
+
+
+def _is_wide_dtype(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iufc" and dtype.itemsize == (16 if dtype.kind == "c" else 8)
+
+
+def is_same_without(jaxpr: Any) -> bool:
+    """Return whether a jaxpr with 64-bit types is that without: all its values are small floats.
+
+    Integers may have been cut from a Python number, where JAX refuses it without 64-bit types.
+
+    Args:
+        jaxpr: the jaxpr with 64-bit types.
+    """
+    return all(map(_is_small_float, (*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars))) and all(
+        all(map(_is_small_float, (*eqn.invars, *eqn.outvars)))
+        and all(is_same_without(getattr(each, "jaxpr", each)) for each in inner_jaxprs(eqn))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _is_small_float(var: Any) -> bool:
+    dtype = getattr(var.aval, "dtype", None)
+    if not isinstance(dtype, np.dtype):
+        return False  # of keys
+    return dtype.kind == "b" or (dtype.kind in "fcV" and not _is_wide_dtype(dtype))
 
 
 def loses_precision(wide: Any, narrow: Any) -> bool:

@@ -119,7 +119,8 @@ def compile(
         The program.
 
     Raises:
-        ValueError: admission or lowering refuses it, or the condition of a loop is secret.
+        ValueError: admission or lowering refuses it.
+        SecretLoopError: the condition of a loop is secret.
         DamagedProcessError: libspu fails to compile it.
     """
     return build(lower(text, target, unreduced=unreduced), secret)
@@ -141,10 +142,24 @@ def compile_code(
         The program.
 
     Raises:
-        ValueError: admission or lowering refuses it, or the condition of a loop is secret.
+        ValueError: admission or lowering refuses it.
+        SecretLoopError: the condition of a loop is secret.
         DamagedProcessError: libspu fails to compile it.
     """
     return compile(read(code, MAX_CODE), secret, target, unreduced)
+
+
+class SecretLoopError(ValueError):
+    """Raised if the condition of a loop is secret."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the condition of a loop depends on secrets, so all members would learn it; give "
+            "lax.fori_loop a fixed number of turns, or reveal the condition outside of the "
+            "function, to mp.while_loop or mp.uniform_cond, as by mp.while_loop(lambda x: "
+            "mp.reveal(mp.device('SP0')(again)(x)), mp.device('SP0')(step), x); "
+            "spu.experimental.reveal discloses nothing here"
+        )
 
 
 def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
@@ -158,7 +173,7 @@ def build(lowered: Lowered, secret: Sequence[bool]) -> Compiled:
         The program.
 
     Raises:
-        ValueError: the condition of a loop is secret.
+        SecretLoopError: the condition of a loop is secret.
         DamagedProcessError: libspu fails to compile it.
     """
     visible = [visibility(is_secret) for is_secret in secret]
@@ -176,12 +191,7 @@ def _check_conditions(code: bytes) -> None:
     """
     for line, following in itertools.pairwise(code.decode().splitlines()):
         if following.strip() == "} do {" and "!pphlo.secret<" in line:
-            raise ValueError(
-                "the condition of a loop depends on secrets, so all members would learn it; give "
-                "lax.fori_loop a fixed number of turns, or reveal a condition to mp.while_loop or "
-                "mp.uniform_cond, as by mp.while_loop(lambda x: mp.reveal(mp.device('SP0')(again)"
-                "(x)), mp.device('SP0')(step), x); spu.experimental.reveal discloses nothing here"
-            )
+            raise SecretLoopError
 
 
 def runtime_config(config: Mapping[str, Any]) -> Any:

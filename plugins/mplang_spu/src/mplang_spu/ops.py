@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mplang_analysis import (
@@ -301,10 +300,11 @@ def run_jax(
     from mplang_stablehlo.ext import is_fixed, jax_settings
 
     leaves, spec = flatten(signature.args)
-    jax_compile = registry.get("jax.compile")
+    jax_compile, made_now = registry.get("jax.compile"), []
 
     def make(types: Sequence[BaseType]) -> FeProgram:
         given = iter(types)
+        made_now.append(True)
         plain = [next(given) if isinstance(leaf, BaseType) else leaf for leaf in leaves]
         return jax_compile(fn, FeSignature(tuple(unflatten(spec, plain)), signature.kwargs))
 
@@ -316,6 +316,8 @@ def run_jax(
         depends_on=(config, jax_settings()),
         is_fixed=is_fixed,
     )
+    for file, line, text in () if made_now else program.meta.get("precision", ()):
+        warnings.warn_explicit(text, PrecisionWarning, file, line)  # as jax.compile did at first
     return _told(program)
 
 
@@ -365,11 +367,12 @@ def _lower(
         tuple(ShareType.of(kind, config) for kind in outs),
         attrs if public is None else {**attrs, "public": public},
     )
-    return replace(made, pfunc=pfunc, meta={**made.meta, "diagnostics": compiled.diagnostics})
+    meta = {**made.meta, "diagnostics": compiled.diagnostics}
+    return FeProgram(pfunc, made.in_tree, made.out_tree, made.inputs, made.consts, meta)
 
 
 def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
-    from mplang_stablehlo.ext import OpRefusedError
+    from mplang_stablehlo.ext import OpRefusedError, secret_loop
 
     from mplang_spu import engine
     from mplang_spu.compiler import stderr_in_errors
@@ -380,6 +383,10 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
             return engine.compile_code(code, secret, Target.of(config.attrs()))
     except OpRefusedError as error:
         raise TraceError(f"{_line_of(code, error.index)}SPU cannot compile this: {error}") from None
+    except engine.SecretLoopError as error:
+        loop = secret_loop(code, secret)
+        line = at() if loop is None else _line_of(code, loop)
+        raise TraceError(f"{line}SPU cannot compile this: {error}") from None
     except (ValueError, DamagedProcessError) as error:
         raise TraceError(f"{at()}SPU cannot compile this: {error}") from error
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+from mplang_stablehlo import SeparatesPublicPart
 
 from mplang_core import BaseType, FeProgram, Mask, TensorType
 from mplang_core.ext import KernelContext, Operation, RunError, Value, op_defs
@@ -30,14 +31,14 @@ def take_out(
         The program without it; the attribute ``public``, ``None`` if there is none; the types of
         its results, which the program takes after its operands and constants.
     """
-    split = getattr(made.meta, "public_part", None)
-    found = None if split is None else split(secret)
+    found = made.public_part(secret) if isinstance(made, SeparatesPublicPart) else None
     if found is None:
         return made, None, ()
     public, takes, rest = found
     if public is None:
         return rest, None, ()
-    return rest, {"takes": tuple(takes), "program": dict(public.attrs)}, public.outs_info
+    outs = cast(Sequence[TensorType], public.outs_info)
+    return rest, {"takes": tuple(takes), "program": dict(public.attrs)}, outs
 
 
 def results_of(public: Mapping[str, Any] | None, types: Sequence[Any]) -> Sequence[TensorType]:

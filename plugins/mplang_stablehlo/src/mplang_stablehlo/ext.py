@@ -18,7 +18,10 @@ from mplang_stablehlo.custom_calls import (
     target_of as target_of,
     tensor as tensor,
 )
-from mplang_stablehlo.deciding import deciding_operands as deciding_operands
+from mplang_stablehlo.deciding import (
+    deciding_operands as deciding_operands,
+    secret_loop as secret_loop,
+)
 from mplang_stablehlo.environment import is_fixed as is_fixed, jax_settings as jax_settings
 from mplang_stablehlo.executable import compile_for_xla as compile_for_xla
 from mplang_stablehlo.inline import inline as inline

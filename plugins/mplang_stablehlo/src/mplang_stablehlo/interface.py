@@ -1,10 +1,11 @@
-"""Op interface of ops that run StableHLO. Imports no JAX."""
+"""Interfaces of ops and programs of StableHLO. Imports no JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
+from mplang_core import FeProgram, PFunction
 from mplang_core.ext import Operation, Value, interface_of
 
 
@@ -31,6 +32,25 @@ class RunsStableHlo(Protocol):
 
         Returns:
             The op; ``None`` if the engine refuses the code.
+        """
+
+
+@runtime_checkable
+class SeparatesPublicPart(Protocol):
+    """Program of ``jax.run`` from which compilers for secrets can take the public part."""
+
+    def public_part(
+        self, secret: Sequence[bool]
+    ) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
+        """Take the public part out.
+
+        Args:
+            secret: whether each operand is secret.
+
+        Returns:
+            The op that computes public values, which it takes of the program's operands and
+            constants by number, ``None`` if they are constants; these numbers; the program of the
+            rest, which takes the results after all others. ``None`` if there is no public part.
         """
 
 

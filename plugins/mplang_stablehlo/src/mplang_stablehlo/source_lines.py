@@ -163,8 +163,10 @@ class _Reader:
             function = self._owners[function]
         if function != "main" and not any(_is_named(function, frame) for frame in frames):
             return None  # a library function, traced at its first caller
-        own = (frame.line for frame in frames if not _is_framework(frame.line.file))
-        return next(own, None)
+        own = [frame.line for frame in frames if not _is_framework(frame.line.file)]
+        if function == "main":  # else the outer frames are those of the first caller
+            own.sort(key=lambda line: _is_installed(line.file))
+        return own[0] if own else None
 
     def _inside(self, location: ir.Location) -> Iterator[_Frame]:
         """Yield the frames within the user's function, innermost first."""
@@ -192,7 +194,8 @@ def _location(location: ir.Location) -> Location:
 
 def _is_named(symbol: str, frame: _Frame) -> bool:
     """Return whether a function of the module, ``helper`` or ``helper_3``, is that of a frame."""
-    name = frame.function.rpartition(".")[2].translate({ord("<"): "_", ord(">"): "_"})
+    written = {ord("<"): "_", ord(">"): "_"}  # by some versions of JAX
+    name, symbol = frame.function.rpartition(".")[2].translate(written), symbol.translate(written)
     rest = symbol.removeprefix(name)
     return bool(name) and (rest == "" or rest.lstrip("_").isdigit()) and symbol.startswith(name)
 
@@ -209,6 +212,11 @@ def _is_framework(file: str) -> bool:
     """Tell whether a file is of the framework, of a plugin, or of a library that it stands on."""
     path = os.path.realpath(file)
     return any(path.startswith(root) for root in _roots())
+
+
+def _is_installed(file: str) -> bool:
+    """Return whether a file is of an installed library, which the user does not change."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
 
 
 def _roots() -> set[str]:
