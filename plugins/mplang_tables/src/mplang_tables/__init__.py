@@ -1,6 +1,6 @@
 """Tables as values of parties: what users put, and ops to tensors and back. Imports no Arrow."""
 
-from mplang_tables.columns import check_table, number_columns
+from mplang_tables.columns import check_table, is_number, number_columns
 from mplang_tables.literal_table import table
 from mplang_tables.ops import encode, fits, from_tensor, literal, one_hot, to_padded, to_tensor
 from mplang_tables.padded import Padded
@@ -13,6 +13,7 @@ __all__ = [
     "encode",
     "fits",
     "from_tensor",
+    "is_number",
     "literal",
     "number_columns",
     "one_hot",

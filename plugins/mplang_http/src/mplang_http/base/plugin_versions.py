@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 USED = ("mplang.frontends", "mplang.kernels", PASSES)
 """Groups of entry points that programs use."""
 
-IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native")
+IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native", "mplang.words")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
 
 MAX_VERSION = 100  # characters
