@@ -231,7 +231,7 @@ def test_a_condition_of_messages_that_no_package_declares_is_refused():
 def test_a_condition_that_a_package_declares_is_told(monkeypatch):
     rain = Words(times={"if it rains": "on rainy days"})
     monkeypatch.setattr(words, "installed", lambda: [("weather", rain)])
-    assert ("move", 0, 1, "plain", (0, 1), (0,), "if it rains") in rows(mp.parse(RAIN))
+    assert ("move", 0, 1, "plain", (0,), (0,), "if it rains") in rows(mp.parse(RAIN))
     assert "on rainy days" in str(analysis.disclosure(mp.parse(RAIN)))
 
 
