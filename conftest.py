@@ -9,6 +9,7 @@ from pathlib import Path
 
 import components
 import pytest
+from hypothesis import HealthCheck, settings
 
 import mplang_core as mp
 
@@ -49,6 +50,10 @@ SMOKE = (
 
 REASONED = ("slow", "long", "alone")
 """Markers whose argument says why the test has them."""
+
+
+settings.register_profile("mplang", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mplang")  # no test fails since a machine is busy
 
 
 def pytest_configure() -> None:

@@ -111,7 +111,12 @@ from mplang_core.runtime import (
     host_kernels as host_kernels,
     worker_kernels as worker_kernels,
 )
-from mplang_core.runtime.codec import Encoded as Encoded, type_of as type_of, value_of as value_of
+from mplang_core.runtime.codec import (
+    Encoded as Encoded,
+    check_fetchable as check_fetchable,
+    type_of as type_of,
+    value_of as value_of,
+)
 from mplang_core.runtime.communicator import MAX_DIRECT as MAX_DIRECT
 from mplang_core.runtime.failure import (
     MAX_PLACE as MAX_PLACE,

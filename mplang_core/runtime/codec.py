@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mplang_core.errors import WireError
+from mplang_core.errors import RunError, WireError
 from mplang_core.namespace import Namespace
 from mplang_core.types import (
     BaseType,
     DType,
+    Form,
     TableType,
     TensorType,
     array_from,
@@ -73,6 +74,21 @@ def type_of(value: Any) -> BaseType:
                 if made.mismatch(value) is None:
                     return made
     raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+
+
+def check_fetchable(value: Any) -> None:
+    """Check that a party may give a value to a host: it is plain to whoever has it.
+
+    Args:
+        value: what the party holds.
+
+    Raises:
+        RunError: it is a share, a key, a ciphertext or a handle.
+        WireError: nothing that is installed knows its type.
+    """
+    form = type_of(value).form
+    if form is not Form.PLAIN:
+        raise RunError(f"a {form.value} stays at its party; reveal it in the program")
 
 
 def value_of(literal: Any) -> Any:

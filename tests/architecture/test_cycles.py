@@ -17,7 +17,10 @@ PACKAGES = [
     *sorted(ROOT.parent.glob("examples/*/src/*/")),
 ]
 
-DYNAMIC = {"mplang_core": "what other packages add to it is found when it is asked for"}
+DYNAMIC = {
+    "mplang_core": "what other packages add to it is found when it is asked for",
+    "mplang_core.deprecation": "what a name is called now may be anywhere",
+}
 """Modules that import by name at run time, below themselves, each with its reason."""
 
 

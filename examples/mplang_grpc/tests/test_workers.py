@@ -155,7 +155,7 @@ def test_what_is_no_request_is_refused():
         with pytest.raises(mp.errors.IRError, match=r"kit\.ads"):
             client.ask(wire.Run("x-0", "x", data, [wire.pack(np.array(1))], False), 10)
         with pytest.raises(mp.errors.RunError, match="no value"):
-            client.ask(wire.Fetch("x-0.0.0"), 10)
+            client.ask(wire.Fetch("x", "x-0.0.0"), 10)
         assert mp.fetch(host, mp.evaluate(host, double, 4)) == [8]
 
 

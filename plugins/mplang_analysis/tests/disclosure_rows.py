@@ -42,6 +42,20 @@ op_defs.add(
 )
 
 
+class _IfItRains:
+    """Sends the operand on a condition that no package declares."""
+
+    def messages(self, op, world):
+        return [Message(0, 1, 0, when="if it rains")]
+
+
+op_defs.add(
+    "opaque.rain",
+    OpDef("opaque.rain", lambda op, world: [SCALAR], interfaces=(_IfItRains(),)),
+    provider="tests",
+)
+
+
 class _Silent:
     """Sends the operand, and does not say so."""
 

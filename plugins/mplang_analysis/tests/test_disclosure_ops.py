@@ -8,9 +8,11 @@ import re
 
 import pytest
 from disclosure_rows import SCALAR, at, rows, trace
+from mplang_analysis import Words, words
 
 import mplang_core as mp
 from mplang_core import analysis
+from mplang_core.ext import VerifyError
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -205,6 +207,32 @@ def test_messages_to_parties_beyond_those_of_a_pcall():
     """)
     told = {row[1:3] for row in rows(program) if row[0] == "move"}
     assert told >= {(0, 1), (0, 2), (1, 0), (1, 2)}
+
+
+RAIN = """
+    program "rain" on {0, 1} (%0: i64[]@{0, 1}) {
+      %2 = simp.pcall_static(%0) {parties = {0, 1}} do (%1: i64[]) {
+        %3 = opaque.rain(%1) : i64[] at "here.py:3"
+        return %3
+      } : i64[]@{0, 1}
+      return %2
+    }
+"""
+
+
+def test_a_condition_of_messages_that_no_package_declares_is_refused():
+    """No rule could name it, and the report would say it in words of nobody."""
+    with pytest.raises(VerifyError, match="sent 'if it rains', which no installed package") as told:
+        rows(mp.parse(RAIN))
+    assert "opaque.rain at here.py:3" in str(told.value)
+    assert "Words(times=…) of an entry point of mplang.words" in str(told.value)
+
+
+def test_a_condition_that_a_package_declares_is_told(monkeypatch):
+    rain = Words(times={"if it rains": "on rainy days"})
+    monkeypatch.setattr(words, "installed", lambda: [("weather", rain)])
+    assert ("move", 0, 1, "plain", (0,), (0,), "if it rains") in rows(mp.parse(RAIN))
+    assert "on rainy days" in str(analysis.disclosure(mp.parse(RAIN)))
 
 
 @pytest.mark.parametrize("op", ["silent", "silent_copy"])

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from mplang_analysis import Guarding, GuardRule, Lineage, LineageRule, Origin, Selection, selected
+from mplang_analysis import (
+    Function,
+    Guarding,
+    GuardRule,
+    Lineage,
+    LineageRule,
+    Origin,
+    Selection,
+    selected,
+)
 
 import mplang_core as mp
 from mplang_core.ext import OpDef, VerifyError, op_defs
@@ -128,6 +137,11 @@ GUARDS = {
     "another unit": (Guarding(["name"], {}, 20), "the column 'name' of operand 0, which has"),
     "another use": (Guarding(["id"], {"age": ["sum"]}, 20), "the column 'age' of operand 0"),
     "no unit": (Guarding([], {"pay": ["sum"]}, 20), "no unit, so it counts nobody"),
+    "a role": (Guarding(["id"], {"pay": ["unit"]}, 20), "the role 'unit', which lineage alone"),
+    "another function": (
+        Guarding(["id"], {"pay": ["by", "var"]}, 20),
+        "the functions ['var'], and its GuardRule declares ['sum']",
+    ),
     "a share": (Guarding(["id"], {}, 20, max_share=0), "numbers out of their range"),
 }
 RULES = {
@@ -141,7 +155,7 @@ RULES = {
 def test_what_an_op_vouches_for_is_held_against_its_types(case):
     """The disclosure table names the op and its line, and does not go by what it says."""
     rule, reason = RULES.get(case) or GUARDS[case]
-    given = LineageRule(rule) if case in RULES else GuardRule(lambda op: rule)
+    given = LineageRule(rule) if case in RULES else GuardRule(lambda op: rule, [Function("sum")])
     define("vouched.read", [LineageRule(read)], READS)
     define("vouched.op", [given])
     define("vouched.guard", [GuardRule(lambda op: Guarding(["id"], {}, 20))])

@@ -75,6 +75,18 @@ PUT = Request("analyst", "put", Entity("Party", "bank"), {"mode": "production"})
             "nothing has `k` here",
         ),
         ("permit (principal == ?principal, action, resource);", "a template permits nothing"),
+        (
+            forbids('context.aggregates.contains(Aggregate::"vart(people.pay)")'),
+            "bank.cedar:1: no installed guard computes vart; installed: count, histogram, mean, ",
+        ),
+        (
+            forbids('context.aggregates.contains(Aggregate::"mean(people.payy)")'),
+            'bank.cedar:1: there is no Aggregate::"mean(people.payy)" here, but count(people.city)',
+        ),
+        (
+            forbids('context.declassifiers.contains("gaurd")'),
+            'declassifiers is never "gaurd" here, but dp, guard',
+        ),
         ('permit (principal, action == Action::"fetsh", resource);', "bank.cedar:1: "),
     ],
 )
@@ -82,6 +94,19 @@ def test_a_mistake_is_told_with_its_line(text, told):
     with pytest.raises(ConfigError) as found:
         rules_of_bank(text)
     assert told in str(found.value)
+
+
+def test_only_what_a_guard_may_tell_is_offered():
+    offered = names_of_bank().offered("Aggregate")
+    assert {"mean(people.pay)", "count(people.city)", "units(people.id)"} <= set(offered)
+    assert not {"mean(people.city)", "units(people.pay)", "count(people.ssn)"} & set(offered)
+
+
+@pytest.mark.parametrize("function", ["count", "units", "sum", "mean", "std", "histogram"])
+@pytest.mark.parametrize("column", ["id", "pay", "city", "ssn"])
+def test_rules_of_before_are_still_taken(function, column):
+    aggregate = f'Aggregate::"{function}(people.{column})"'
+    rules_of_bank(forbids(f"context.aggregates.contains({aggregate})"))
 
 
 def test_columns_that_are_matched_on_can_be_named():

@@ -12,11 +12,15 @@ from mplang_core import TensorType
 from mplang_testing import FeopSuite, Sample, dialect
 
 X = TensorType("i64", (2,))
-NAMES = ["add", "mul", "less", "fail_at", "late", "rank"]
+NAMES = ["add", "mul", "less", "fail_at", "late", "rank", "share", "make_key"]
 ATTRS = {"fail_at": {"party": 1}, "late": {"party": 1, "seconds": 0.0}}
-COUNT = {"rank": 0, "fail_at": 1, "late": 1}
+COUNT = {"rank": 0, "fail_at": 1, "late": 1, "share": 1, "make_key": 0}
 SAMPLES = [
-    Sample(f"kit.{name}", *[X] * COUNT.get(name, 2), attrs=ATTRS.get(name, {})) for name in NAMES
+    Sample(
+        f"kit.{name}", *[X] * COUNT.get(name, 2), attrs=ATTRS.get(name, {}),
+        random=name == "make_key",
+    )
+    for name in NAMES
 ]
 
 

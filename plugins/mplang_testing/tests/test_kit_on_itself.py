@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from hypothesis import strategies as st
 from mplang_testing import (
     DeviceSuite,
     FeopSuite,
@@ -21,6 +22,7 @@ from mplang_testing import (
 )
 from mplang_testing.party_ops import ops_among_parties
 from mplang_testing.plugins import suites_of
+from mplang_testing.secrets import KeyType, Secret, ShareType
 
 import mplang_core as mp
 from mplang_core import introspect, registry
@@ -40,6 +42,8 @@ class TestDialectFeops(FeopSuite):
         Sample("kit.rank", parties=3, expect=lambda ranks: list(map(int, ranks)) == [0, 1, 2]),
         Sample("kit.fail_at", X, attrs={"party": 7}),
         Sample("kit.late", X, attrs={"party": 7, "seconds": 0.0}),
+        Sample("kit.share", np.int64(7)),
+        Sample("kit.make_key", random=True),
     )
 
 
@@ -60,6 +64,13 @@ class TestTensors(TypeSuite):
 
     def values(self, kind):
         return strategies.tensors_of(kind)
+
+
+class TestSecrets(TypeSuite):
+    kinds = st.sampled_from([ShareType(), KeyType()])
+
+    def values(self, kind):
+        return st.binary(min_size=8, max_size=8).map(lambda data: Secret(kind, data))
 
 
 RANKS = Of(mp.TensorType("i64"), *map(np.int64, (2, 0, 1)))

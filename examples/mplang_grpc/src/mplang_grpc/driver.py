@@ -131,7 +131,8 @@ class SimpGrpcDriver(ObservedHost):
     def _fetch(self, rank: int, value: Any) -> Any:
         if not isinstance(value, Ref):
             return value  # a literal, which is here
-        return wire.unpack(self._clients[rank].ask(wire.Fetch(value.name), self._timeout))
+        request = wire.Fetch(self.session, value.name)
+        return wire.unpack(self._clients[rank].ask(request, self._timeout))
 
     def progress(self) -> list[PartyState]:
         """Return what each party does now."""

@@ -105,9 +105,10 @@ class End(Request):
 
 
 class Fetch(Request):
-    """Give the data of a value."""
+    """Give the data of a value of a host, if it is plain."""
 
     gives = Value
+    host: str
     name: str
 
 

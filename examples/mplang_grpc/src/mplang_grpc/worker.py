@@ -7,8 +7,8 @@ import functools
 import importlib
 from typing import Any
 
-from mplang_core import Form, Program, verify
-from mplang_core.ext import ObservedWorker, PartyState, RunError, from_bytes, type_of
+from mplang_core import Program, verify
+from mplang_core.ext import ObservedWorker, PartyState, RunError, check_fetchable, from_bytes
 from mplang_trace import SpanRecorder, now
 
 from mplang_grpc import wire
@@ -53,7 +53,10 @@ class Party:
 
     def _run(self, job: wire.Run) -> wire.Ran:
         program = _read(job.program)
-        inputs = [self._value(x) if isinstance(x, str) else wire.unpack(x) for x in job.inputs]
+        host, _, _ = job.run.partition("-")
+        inputs = [
+            self._value(host, x) if isinstance(x, str) else wire.unpack(x) for x in job.inputs
+        ]
         recorder = SpanRecorder(self.comm.rank, job.run) if job.record else None
         outs = self._worker(job).evaluate(program, inputs, job.run, recorder=recorder)
         names = [
@@ -76,14 +79,13 @@ class Party:
         self.comm.close(request.run)
 
     def _fetch(self, request: wire.Fetch) -> wire.Value:
-        value = self._value(request.name)
-        form = type_of(value).form
-        if form is not Form.PLAIN:
-            raise RunError(f"a {form.value} stays at its party; reveal it in the program")
+        value = self._value(request.host, request.name)
+        check_fetchable(value)
         return wire.pack(value)
 
-    def _value(self, name: str) -> Any:
-        if name not in self._values:
+    def _value(self, host: str, name: str) -> Any:
+        """Return a value of a host; what other hosts have here is not there for it."""
+        if name not in self._values or not name.startswith(f"{host}-"):
             raise RunError(f"party {self.comm.rank} has no value {name[:100]!r}")
         return self._values[name]
 

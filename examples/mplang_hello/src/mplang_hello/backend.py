@@ -22,6 +22,7 @@ from mplang_core.ext import (
     ObservedWorker,
     PartyState,
     RunError,
+    check_fetchable,
     outcome_of,
     size_of,
 )
@@ -165,6 +166,7 @@ class Inline(ObservedHost):
         return [outcome_of(future) for future in futures]
 
     def _fetch(self, rank: int, value: Any) -> Any:
+        check_fetchable(value)
         return value.copy() if isinstance(value, np.ndarray) else value
 
     def progress(self) -> list[PartyState]:

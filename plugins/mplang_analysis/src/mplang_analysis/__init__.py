@@ -79,6 +79,7 @@ from mplang_analysis.side_channels import (
 )
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
 from mplang_analysis.synthetic import USUAL, Draw, numbers_within
+from mplang_analysis.words import Function, Role, What, When, Words, any_type
 
 __all__ = [
     "DATA",
@@ -109,6 +110,7 @@ __all__ = [
     "Draw",
     "Edge",
     "Followed",
+    "Function",
     "GraphView",
     "Guard",
     "GuardRule",
@@ -142,6 +144,7 @@ __all__ = [
     "Ranges",
     "Region",
     "Report",
+    "Role",
     "Rows",
     "Sampled",
     "Selection",
@@ -156,11 +159,15 @@ __all__ = [
     "TextTable",
     "UnknownCost",
     "UsesStorage",
+    "What",
+    "When",
+    "Words",
     "admission_checks",
     "admit",
     "analyses",
     "analysis_of",
     "analyze",
+    "any_type",
     "changes_of",
     "constants",
     "costs",

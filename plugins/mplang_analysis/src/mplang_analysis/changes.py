@@ -10,6 +10,7 @@ from mplang_analysis import op_traits
 from mplang_analysis.event import Event, Receiver
 from mplang_analysis.labels import EVERY, Changer, Label
 from mplang_analysis.tally import Tally
+from mplang_analysis.words import What, When
 from mplang_core import BaseType, Mask
 from mplang_core.ext import Operation, interface_of
 
@@ -90,7 +91,7 @@ class ChangeTally:
         found = self._tallies.get(key)
         if found is None:
             of = event.receiver, changer.protocol
-            found = self._tallies[key] = Tally("change", event.type, ("if it deviates",), *of)
+            found = self._tallies[key] = Tally(What.CHANGE, event.type, (When.IF_IT_DEVIATES,), *of)
         party = None if changer.party == EVERY else changer.party
         found.add(party, event.label.data(), event.location)
 

@@ -16,6 +16,7 @@ from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of
+from mplang_analysis.words import When
 from mplang_core import Mask
 from mplang_core.ext import (
     Graph,
@@ -151,7 +152,9 @@ class Costs(Report):
         ]
         return [
             TextTable(
-                f"Ops of {quoted(self.program)}", ["family", "op", "once", "per iteration"], ops
+                f"Ops of {quoted(self.program)}",
+                ["family", "op", When.ONCE, When.PER_ITERATION],
+                ops,
             ),
             TextTable(
                 "Links", ["link", "messages", "bytes", "when"], links, range(known, len(links))
@@ -259,7 +262,7 @@ def _links(events: Sequence[Event]) -> Iterator[LinkCost]:
     sizes: dict[tuple[int, int, bool], list[int | None]] = {}
     for event in events:
         if event.sent and event.sender is not None and isinstance(event.receiver, int):
-            key = event.sender, event.receiver, "per iteration" in event.when
+            key = event.sender, event.receiver, When.PER_ITERATION in event.when
             sizes.setdefault(key, []).append(bytes_of(event.type))
     for (sender, receiver, in_loop), found in sorted(sizes.items()):
         known = [size for size in found if size is not None]
@@ -272,7 +275,7 @@ def _texts(row: OpCount) -> list[str]:
 
 
 def _unknown_texts(row: UnknownCost) -> list[str]:
-    when = "per iteration" if row.per_iteration else "once"
+    when = When.PER_ITERATION if row.per_iteration else When.ONCE
     times = f", {row.count} times" if row.count > 1 else ""
     what = f"{when}: {row.op} at {_shown(row.line, '?')}{times}"
     return [f"among {', '.join(map(str, row.parties))}", "unknown", "unknown", what]
@@ -287,4 +290,4 @@ def _shown(line: str, unknown: str) -> str:
 
 
 def _when(row: LinkCost) -> str:
-    return "per iteration" if row.per_iteration else "once"
+    return When.PER_ITERATION if row.per_iteration else When.ONCE

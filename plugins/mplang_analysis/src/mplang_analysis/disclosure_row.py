@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis.event import Receiver, What
+from mplang_analysis.event import Receiver
 from mplang_analysis.guarding import WHOLE
 from mplang_analysis.labels import Source, data_sets
 from mplang_analysis.lineage import Guard
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.words import What
 
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 

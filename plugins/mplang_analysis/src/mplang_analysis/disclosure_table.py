@@ -21,6 +21,7 @@ from mplang_analysis.storage import Stored
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
+from mplang_analysis.words import BETWEEN, What, When
 from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import TraceError
 
@@ -210,11 +211,11 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
         type=kind,
         payload=carried,
         form=(Form.PLAIN if plain else event.type.form).value,
-        bytes=None if event.what == "size" else bytes_of(event.type),
+        bytes=None if event.what is What.SIZE else bytes_of(event.type),
         inputs=tuple(event.label.parties | news),
         discloses=tuple(news),
         line=str(event.location or ""),
-        when=", ".join(event.when) or "once",
+        when=BETWEEN.join(event.when or [When.ONCE]),
         lines=tuple(dict.fromkeys(map(str, event.lines))),
         sources=_sorted((event.label if read is None else event.label | read).sources),
         protocol=event.protocol or str(getattr(event.type, "protocol", "")),

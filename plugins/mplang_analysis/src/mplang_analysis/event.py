@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from mplang_analysis.labels import Label
+from mplang_analysis.words import What
 from mplang_core import BaseType
 from mplang_core.ext import Location
 
-What: TypeAlias = Literal[
-    "move", "reveal", "predicate", "index", "result", "size", "duration", "failure", "change"
-]
-SIDE_CHANNELS = ("size", "duration", "failure")
+SIDE_CHANNELS = (What.SIZE, What.DURATION, What.FAILURE)
 """What is told beside values: the receiver has it in plain, whatever the type of the event."""
 
 Receiver: TypeAlias = int | Literal["host", "everyone"]

@@ -4,6 +4,7 @@ Commands, gates, storages and the conformance kit are such packages. What author
 reports need is in :mod:`mplang_analysis`.
 """
 
+from mplang_analysis import words as words
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,

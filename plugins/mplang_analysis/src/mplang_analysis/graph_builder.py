@@ -12,6 +12,7 @@ from mplang_analysis.op_traits import base_of
 from mplang_analysis.party_names import quoted
 from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.type_size import payload
+from mplang_analysis.words import When
 from mplang_core import Form, Mask, MPType, Program
 from mplang_core.ext import (
     AnyType,
@@ -207,12 +208,12 @@ def _often(control: Call | PartyCall | Branch | Loop | None) -> str:
     """Return how often the regions of an op run."""
     match control:
         case Loop():
-            return "per iteration"
+            return When.PER_ITERATION
         case Branch():
-            return "in a branch"
+            return When.IN_A_BRANCH
         case Call() | PartyCall():
             return ""
-    return "any number of times"
+    return When.ANY_NUMBER
 
 
 def _label(op: Operation) -> str:

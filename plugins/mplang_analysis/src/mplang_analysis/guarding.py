@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from mplang_analysis.words import Function
 from mplang_core.ext import Operation
 
 EPSILON = Decimal("1e-6")
@@ -42,7 +43,7 @@ class Guarding(NamedTuple):
 
     Attributes:
         units: columns of its table by whose distinct values it counts or clips.
-        uses: for each column of its table what it is used for.
+        uses: for each column of its table what it is used for: ``by``, or functions.
         k: how many distinct units are at least in what it tells.
         epsilon: what it uses up, in parts of ``EPSILON``; 0 if it adds no noise.
         delta: likewise, in parts of ``DELTA``.
@@ -71,9 +72,12 @@ class GuardRule:
 
     Attributes:
         rule: ``rule(op)``.
+        functions: what ``uses`` may name beside ``by``; rules of owners name them too, if the
+            package's entry point of the group ``mplang.words`` declares the same.
     """
 
     rule: Callable[[Operation], Guarding]
+    functions: Sequence[Function] = ()
 
     def guarding(self, op: Operation) -> Guarding:
         """Return what the function does."""

@@ -11,10 +11,11 @@ from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin
 from mplang_analysis.party_names import quoted_line
 from mplang_analysis.transfer import Fact
 from mplang_analysis.vouched import guarding_of, lineage_of
+from mplang_analysis.words import When
 from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
 
-_LOOPS = {"per iteration", "any number of times"}
+_LOOPS = {When.PER_ITERATION, When.ANY_NUMBER}
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from mplang_analysis.guarding import WHOLE
+from mplang_analysis.words import Role
 from mplang_core.ext import Operation
 
 
@@ -151,9 +152,9 @@ class Lineage:
             used |= {
                 use
                 for use, among in (
-                    ("filter", self.filtered),
-                    ("match", self.matched),
-                    ("unit", same),
+                    (Role.FILTER, self.filtered),
+                    (Role.MATCH, self.matched),
+                    (Role.UNIT, same),
                 )
                 if origin in among
             }

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.words import BETWEEN, phrase_of
 from mplang_core import TableType, TensorType
 from mplang_core.ext import MPLangError, parse_base_type
 
 MOST_COLUMNS = 12
 """Columns of a table that are named; of others the number is told."""
-
-WHEN = {"once": "", "per iteration": "each time around a loop, however often"}
-"""Frequencies in words, where the table's own are not words enough."""
 
 
 def listed(items: Iterable[str]) -> str:
@@ -90,7 +88,7 @@ def frequency(when: str) -> str:
         >>> frequency("in a branch, per iteration"), frequency("once")
         ('in a branch, each time around a loop, however often', '')
     """
-    return ", ".join(filter(None, (WHEN.get(each, each) for each in when.split(", "))))
+    return BETWEEN.join(filter(None, map(phrase_of, when.split(BETWEEN))))
 
 
 def place(rows: Sequence[DisclosureRow]) -> str:

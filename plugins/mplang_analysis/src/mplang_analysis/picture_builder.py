@@ -12,23 +12,24 @@ from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, listed, protected
 from mplang_analysis.picture import Picture
+from mplang_analysis.words import What, When
 from mplang_core import Program
 from mplang_core.ext import printable
 
-LAST = ("result", "duration", "failure", "change")
+LAST = (What.RESULT, What.DURATION, What.FAILURE, What.CHANGE)
 """The rows that are drawn at the end, where a run ends."""
 
 TEXTS = {
-    "predicate": "which way a condition or a loop goes",
-    "index": "which party is asked for a value",
-    "size": "the size of what it cannot read",
-    "duration": "how long ops take",
-    "failure": "whether an op fails",
-    "change": "can change what arrives, unnoticed",
+    What.PREDICATE: "which way a condition or a loop goes",
+    What.INDEX: "which party is asked for a value",
+    What.SIZE: "the size of what it cannot read",
+    What.DURATION: "how long ops take",
+    What.FAILURE: "whether an op fails",
+    What.CHANGE: "can change what arrives, unnoticed",
 }
 """What is told by a row whose type does not say it."""
 
-VERBS = {"move": "", "reveal": "reveals ", "result": "returns "}
+VERBS = {What.MOVE: "", What.REVEAL: "reveals ", What.RESULT: "returns "}
 """What happens to the value of a row; of another kind of row its name is told."""
 
 
@@ -186,10 +187,10 @@ class _Marks:
 
     def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
         """Return what a mark says; of what several receivers get that it is for each."""
-        what: str = row.what
+        what = row.what
         if what in TEXTS:
             text = TEXTS[what]
-            if what == "change" and row.sender is None:
+            if what == What.CHANGE and row.sender is None:
                 text = f"every other party {text}"
             others = len(set(row.lines) - {row.line})
             text += f", at this or {others} other line{'s' * (others > 1)}" if others else ""
@@ -201,5 +202,6 @@ class _Marks:
         if row.discloses:
             owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)
             text = f"DISCLOSES {owners} data: {text}"
-        often = "" if row.when == "once" or what in ("failure", "change") else f", {row.when}"
+        is_plain = row.when == When.ONCE or what in (What.FAILURE, What.CHANGE)
+        often = "" if is_plain else f", {row.when}"
         return printable(text + often)

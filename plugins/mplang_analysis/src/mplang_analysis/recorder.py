@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from mplang_analysis import op_traits
 from mplang_analysis.changes import ChangeTally
 from mplang_analysis.effort import MAX_EFFORT, PER_OP, effort
-from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
+from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver
 from mplang_analysis.holdings import Holdings
 from mplang_analysis.labels import EVERY, MAX_MULTIPLIED, PUBLIC, Label, union
 from mplang_analysis.party_names import quoted, quoted_line
@@ -17,6 +17,7 @@ from mplang_analysis.sizes import with_sizes
 from mplang_analysis.tally import Tally
 from mplang_analysis.transfer import Fact
 from mplang_analysis.type_size import characters_of
+from mplang_analysis.words import What, When
 from mplang_core import BaseType, DType, Form, Program, TensorType
 from mplang_core.ext import AdmissionError, Operation
 
@@ -38,8 +39,8 @@ class Recorder:
         self.events: list[Event] = []
         self._program, self._held = program, held
         self._effort = 0
-        self._durations = Tally("duration", SECONDS)
-        self._failures = Tally("failure", BOOL, ("if an op fails",))
+        self._durations = Tally(What.DURATION, SECONDS)
+        self._failures = Tally(What.FAILURE, BOOL, (When.IF_AN_OP_FAILS,))
         self._changes = ChangeTally()
 
     def spend(self, labels: Iterable[Label], scope: Scope, kind: BaseType | None = None) -> None:
@@ -108,7 +109,7 @@ class Recorder:
             for rank in scope.parties:
                 self._failures.add(rank, everything.data() | scope.control, scope.location)
                 if everything.sources - fact.get(rank, PUBLIC).sources:
-                    self.record("reveal", None, rank, kind, everything, scope)
+                    self.record(What.REVEAL, None, rank, kind, everything, scope)
         return found
 
     def note_failures(self, op: Operation, seen: Fact, scope: Scope) -> None:
@@ -133,7 +134,7 @@ class Recorder:
             label = union(each.data() for i in found.sizes for each in ins[i].values())
             for rank in scope.parties:
                 if label.news_to(rank):
-                    self.record("size", None, rank, kind, label, scope)
+                    self.record(What.SIZE, None, rank, kind, label, scope)
 
     def note_changes(self, event: Event, scope: Scope) -> None:
         """Note who can change, unnoticed, what somebody gets in plain by an event."""
@@ -152,7 +153,7 @@ class Recorder:
         """Record ciphertexts of before that a party can decrypt by what it got in the program."""
         for rank in self._program.mask:
             for kind, label in self._held.unlocked(rank):
-                self.events.append(Event("reveal", None, rank, kind, label, None))
+                self.events.append(Event(What.REVEAL, None, rank, kind, label, None))
 
     def all_events(self) -> list[Event]:
         """Return what they learn of, that included which is known at the end only."""
@@ -165,7 +166,7 @@ class Recorder:
         """Return the label of what the receiver of an event reads; ``None`` if it cannot."""
         if event.what in SIDE_CHANNELS:
             return event.label
-        if event.what == "change":
+        if event.what is What.CHANGE:
             return None  # that is another row's
         if isinstance(event.receiver, int):
             return self._held.read(event.receiver, event.type, event.label)

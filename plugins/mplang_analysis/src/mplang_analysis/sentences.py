@@ -10,33 +10,34 @@ from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, frequency, listed, place, protected
+from mplang_analysis.words import What
 
 KINDS = {
-    "predicate": "which way a condition or a loop goes",
-    "index": "which party is asked for a value",
-    "size": "the size of what {} sends it",
-    "duration": "how long ops of {} take",
-    "failure": "whether an op of {} fails",
+    What.PREDICATE: "which way a condition or a loop goes",
+    What.INDEX: "which party is asked for a value",
+    What.SIZE: "the size of what {} sends it",
+    What.DURATION: "how long ops of {} take",
+    What.FAILURE: "whether an op of {} fails",
 }
 """What is learned where it is not the value itself; of a failure, by whom."""
 
 TOGETHER = {
-    "size": "the number and sizes of messages",
-    "duration": "how often a loop turns, or which branch is taken, by the time",
+    What.SIZE: "the number and sizes of messages",
+    What.DURATION: "how often a loop turns, or which branch is taken, by the time",
 }
 """What is learned by what all parties do together."""
 
 EXCEPTIONS = {
-    "size": "by its size",
-    "duration": "by its duration",
-    "failure": "whether an op fails",
+    What.SIZE: "by its size",
+    What.DURATION: "by its duration",
+    What.FAILURE: "whether an op fails",
 }
 """What is told beside values, and how it is an exception to what nobody learns."""
 
 PROTECTED = {"share": "put together", "ciphertext": "decrypt"}
 """What a receiver can do with a protected value that discloses something; else open it."""
 
-VALUES = ("move", "reveal", "result")
+VALUES = (What.MOVE, What.REVEAL, What.RESULT)
 """The rows by which a receiver gets the value itself."""
 
 Group: TypeAlias = list[DisclosureRow]
@@ -76,14 +77,14 @@ class _Writer:
     def __init__(self, rows: Sequence[DisclosureRow], names: PartyNames) -> None:
         self.names = names
         self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
-        self.changes = [row for row in rows if row.what == "change"]
+        self.changes = [row for row in rows if row.what == What.CHANGE]
         disclosing = [row for row in rows if row.discloses]
         self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
         self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
 
     def all(self) -> list[str]:
-        failures = [row for row in self.beside if row.what == "failure"]
-        channels = [row for row in self.beside if row.what != "failure"]
+        failures = [row for row in self.beside if row.what == What.FAILURE]
+        channels = [row for row in self.beside if row.what != What.FAILURE]
         if self.rows or channels:
             told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
         else:
@@ -101,7 +102,7 @@ class _Writer:
             who = (row.what, row.sender) if row.what in EXCEPTIONS else None
             groups.setdefault((row.receiver, row.line, who), []).append(row)
         for group in groups.values():
-            fetches = all(row.what == "result" for row in group)
+            fetches = all(row.what == What.RESULT for row in group)
             key = "; ".join(self.items(group)), place(group), fetches
             alike.setdefault(key, []).append(self.names.of(group[0].receiver))
         for (items, where, fetches), names in alike.items():
@@ -117,13 +118,13 @@ class _Writer:
             groups.setdefault(key, []).append(row)
         for group in groups.values():
             row = group[0]
-            often = "" if row.what == "failure" else frequency(row.when)
+            often = "" if row.what == What.FAILURE else frequency(row.when)
             yield f"{self.what(group)} {self.data(row)}" + (f", {often}" if often else "")
 
     def what(self, rows: Group) -> str:
         """Return what is learned by rows of one kind."""
         row, kinds = rows[0], [row.payload for row in rows]
-        kind: str = row.what
+        kind = row.what
         if row.sender is None and kind in TOGETHER:
             return TOGETHER[kind] + ", which depends on"
         if kind in KINDS:
@@ -190,7 +191,7 @@ def _without_parts(rows: Group) -> Group:
 
     Where one party sends more shares than values of the type are revealed, all shares stay.
     """
-    opened = [row for row in rows if row.form == "plain" and row.what == "reveal"]
+    opened = [row for row in rows if row.form == "plain" and row.what == What.REVEAL]
     reveals = Counter((row.payload, row.when) for row in opened)
     owners = {(row.payload, row.when, row.inputs, row.discloses) for row in opened}
     sent = Counter((row.payload, row.when, row.sender) for row in rows if row.form == "share")

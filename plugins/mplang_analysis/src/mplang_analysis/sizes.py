@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from mplang_analysis.event import Event
 from mplang_analysis.labels import Label
 from mplang_analysis.type_size import bytes_of
+from mplang_analysis.words import What
 
 
 def with_sizes(events: Iterable[Event], read: Callable[[Event], Label | None]) -> Iterator[Event]:
@@ -30,4 +31,4 @@ def with_sizes(events: Iterable[Event], read: Callable[[Event], Label | None]) -
         known = read(event)
         told = Label(event.label.sources - (frozenset() if known is None else known.sources))
         if told.news_to(event.receiver):
-            yield event._replace(what="size", label=told, sent=False)
+            yield event._replace(what=What.SIZE, label=told, sent=False)

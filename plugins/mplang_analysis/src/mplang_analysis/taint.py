@@ -30,6 +30,8 @@ from mplang_analysis.scope import Scope
 from mplang_analysis.side_channels import NONE, side_channels_of
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
+from mplang_analysis.vouched import words_of_message
+from mplang_analysis.words import What, When
 from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import (
     MAX_DIRECT,
@@ -97,7 +99,7 @@ class Flow:
             here = scope._replace(location=lines.get(value))
             for rank, label in sorted(fact.items()):
                 kind = op_traits.base_of(value.type)
-                self.told.record("result", rank, "host", kind, label, here)
+                self.told.record(What.RESULT, rank, "host", kind, label, here)
         self.events = self.told.all_events()
 
     # -- where data comes from
@@ -271,7 +273,7 @@ class Flow:
     def _outputs(self, op: Operation, seen: Fact, scope: Scope, together: bool) -> list[Fact]:
         takes = op_traits.forms(op.inputs)
         outs = [self._output(op, i, takes, seen, scope, together) for i in range(len(op.outputs))]
-        changes = changes_of(op, together=together)
+        changes, line = changes_of(op, together=together), scope.location
         for i, value in enumerate(op.outputs):
             kind = op_traits.base_of(value.type)
             kept = kind.form in (Form.SHARE, Form.HANDLE) and op_traits.is_declared(op)
@@ -281,9 +283,9 @@ class Flow:
                 outs[i] = {rank: label | changes.label for rank, label in outs[i].items()}
             for rank, label in outs[i].items() if told or changed else ():
                 if told:
-                    self.told.record("reveal", None, rank, kind, label, scope)
+                    self.told.record(What.REVEAL, None, rank, kind, label, scope)
                 else:
-                    event = Event("change", None, rank, kind, label | scope.control, scope.location)
+                    event = Event(What.CHANGE, None, rank, kind, label | scope.control, line)
                     self.told.note_changes(event, scope)
         return outs
 
@@ -293,12 +295,12 @@ class Flow:
         for value in op.inputs:
             if isinstance(value.type, MPType):
                 for rank in scope.parties - holders_of(value.type, scope.parties):
-                    self.told.record("reveal", None, rank, value.type.base, everything, scope)
+                    self.told.record(What.REVEAL, None, rank, value.type.base, everything, scope)
                     self.held.add(rank, value.type.base, everything, received=True)
 
     def _regions(self, op: Operation, label: Label, scope: Scope) -> Label:
         """Run the regions of an op of which nothing is known: anything may go anywhere."""
-        inner, mark = scope.under(label, "any number of times"), len(self.told.events)
+        inner, mark = scope.under(label, When.ANY_NUMBER), len(self.told.events)
         if op.regions:
             self.told.note_duration(label, scope)
         found = [label]
@@ -374,9 +376,9 @@ class Flow:
         for i, content in sorted(carried.items()):
             each = messages[i]
             kind = each.type or op_traits.base_of(op.inputs[each.operand or 0].type)
-            often = [each.when] if each.when else []
-            who = each.what, each.sender, each.receiver
-            self.told.record(*who, kind, content, scope, *often, sent=True)
+            what, often = words_of_message(op, each)
+            who = each.sender, each.receiver
+            self.told.record(what, *who, kind, content, scope, *often, sent=True)
             self.held.add(each.receiver, kind, content, received=True)
         untold = self._untold(op, ins, arrived, scope)
         forwards = interface_of(op, Forwards)
@@ -421,7 +423,7 @@ class Flow:
         for value, fact in zip(op.inputs, ins, strict=True):
             kind, label = op_traits.base_of(value.type), union(fact.values())
             for rank in sorted(get):
-                self.told.record("reveal", None, rank, kind, label, scope)
+                self.told.record(What.REVEAL, None, rank, kind, label, scope)
                 self.held.add(rank, kind, label, received=True)
         return dict.fromkeys(sorted(get), union(label for fact in ins for label in fact.values()))
 
@@ -457,7 +459,7 @@ class Flow:
     ) -> list[Fact]:
         pred, *args = ins
         self._agree(op, branch.compared, pred, scope)
-        inner = scope.under(union(pred.values()), "in a branch")
+        inner = scope.under(union(pred.values()), When.IN_A_BRANCH)
         branches = [
             self._walk(op.regions[name], args, inner.within(name)) for name, _ in branch.taken
         ]
@@ -468,13 +470,13 @@ class Flow:
         """Go round until nothing new flows; what is recorded is of the last turn."""
         size, mark = len(op.outputs), len(self.told.events)
         state, captures = list(ins[:size]), list(ins[size:])
-        inner = scope.under(PUBLIC, "per iteration")
+        inner = scope.under(PUBLIC, When.PER_ITERATION)
         condition, body = op.regions[loop.condition], op.regions[loop.body]
         while True:
             held = self.held.size
             (pred,) = self._walk(condition, state + captures, inner.within(loop.condition))
             self._agree(op, loop.compared, pred, inner)
-            wider = inner.under(union(pred.values()), "per iteration")
+            wider = inner.under(union(pred.values()), When.PER_ITERATION)
             after = self._walk(body, state + captures, wider.within(loop.body))
             merged = [transfer.merge(pair) for pair in zip(state, after, strict=True)]
             if merged == state and wider == inner and held == self.held.size:
@@ -493,6 +495,6 @@ class Flow:
             for other in scope.parties:
                 if other != rank:
                     sent = compared and (direct or 0 in (rank, other))
-                    self.told.record("predicate", rank, other, BOOL, label, scope, sent=sent)
+                    self.told.record(What.PREDICATE, rank, other, BOOL, label, scope, sent=sent)
         if compared:
             self.told.note_failures(op, dict.fromkeys(scope.parties, union(pred.values())), scope)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver, What
+from mplang_analysis.event import SIDE_CHANNELS, Event, Receiver
 from mplang_analysis.labels import PUBLIC, Label
+from mplang_analysis.words import What
 from mplang_core import BaseType
 from mplang_core.ext import Location
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from mplang_analysis import op_traits
 from mplang_analysis.guarding import WHOLE, Declassifies, Guarding
 from mplang_analysis.lineage import HasLineage, Lineage, Origin
+from mplang_analysis.words import GROUP, Role, What, is_condition
 from mplang_core import TableType
-from mplang_core.ext import Operation, VerifyError
+from mplang_core.ext import Message, Operation, VerifyError
 
 
 def lineage_of(
@@ -61,7 +62,34 @@ def guarding_of(op: Operation, guard: Declassifies) -> Guarding:
         raise _refused(op, "Declassifies", f"numbers out of their range: {found}")
     if not found.units:
         raise _refused(op, "Declassifies", "no unit, so it counts nobody")
+    _check_uses(op, guard, {use for of in found.uses.values() for use in of} - {Role.BY})
     return found
+
+
+def _check_uses(op: Operation, guard: Declassifies, used: set[str]) -> None:
+    """Refuse uses that are no functions of the guard: rules could not name them."""
+    roles = sorted(used & set(Role))
+    if roles:  # else a column would be left out of what rules are told of
+        raise _refused(op, "Declassifies", f"the role {roles[0]!r}, which lineage alone gives")
+    known = [each.name for each in getattr(guard, "functions", ())]
+    if known and not used <= set(known):
+        what = f"the functions {sorted(used - set(known))}, and its GuardRule declares {known}"
+        raise _refused(op, "Declassifies", what)
+
+
+def words_of_message(op: Operation, message: Message) -> tuple[What, Sequence[str]]:
+    """Return what kind of row a message is, and on which condition it is sent, if on any.
+
+    Raises:
+        VerifyError: no installed package declares the condition, so that no rule could name it.
+    """
+    if message.when and not is_condition(message.when):
+        what = (
+            f"that a message is sent {message.when!r}, which no installed package declares: "
+            f"name it in Words(times=…) of an entry point of {GROUP}"
+        )
+        raise _refused(op, "Communicates", what)
+    return What(message.what), [message.when] if message.when else []
 
 
 def _columns(kind: object) -> list[str]:

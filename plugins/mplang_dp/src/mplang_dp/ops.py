@@ -12,6 +12,7 @@ from mplang_tables import check_table, fits, number_columns
 
 from mplang_core import TableType, TensorType, simple_op
 from mplang_core.ext import Feop, Operation
+from mplang_dp.functions import WORDS
 
 MAX_EPSILON = 20.0
 MIN_EPSILON = 1e-6
@@ -47,7 +48,7 @@ def _op(name: str) -> Callable[[Callable[..., Any]], Feop]:
     """Declare an op on a table of one party that adds noise."""
     return simple_op(
         name,
-        interfaces=[GuardRule(_guarding)],
+        interfaces=[GuardRule(_guarding, WORDS.functions)],
         reads=(),
         inputs=({"kind": "Table"},),
         outputs=({"kind": "Tensor"},),

@@ -10,16 +10,18 @@ from typing import NamedTuple
 
 from mplang_analysis import WHOLE
 
+from mplang_guard.functions import GuardFunction
+
 
 class Number(NamedTuple):
     """A number of the result.
 
     Attributes:
-        function: the function.
+        function: what it is.
         value: SQL of what it aggregates, which is NULL where there is none; empty if that is rows.
     """
 
-    function: str
+    function: GuardFunction
     value: str
 
 
@@ -49,14 +51,15 @@ def dominance(
         names: the names of columns that are in use.
 
     Example:
+        >>> from mplang_guard.functions import FUNCTIONS
         >>> grouping = Grouping('"rows"', '"id"', ())
-        >>> rows, conditions = dominance(grouping, [Number("units", "")], 500_000, [])
+        >>> rows, conditions = dominance(grouping, [Number(FUNCTIONS["units"], "")], 500_000, [])
         >>> print(rows, *conditions, sep="; ")
         "rows"; count(DISTINCT "id") * 500000 >= 1000000
     """
     rows, unit, keys = grouping
     units = [f"count(DISTINCT {unit}) * {max_share} >= {WHOLE}"]
-    found = units if any(each.function == "units" for each in numbers) else []
+    found = units if any(each.function.of_unit for each in numbers) else []
     contributions = dict.fromkeys(
         each for number in numbers for each in _contributions(number, keys)
     )
@@ -76,16 +79,13 @@ def dominance(
 def _contributions(number: Number, keys: Sequence[str]) -> Iterator[str]:
     """Yield SQL of what a row adds to a number, as a double that is not negative."""
     function, value = number
-    if function == "units":
+    if function.of_unit:
         return
-    if function == "count":
+    if not function.adds:
         yield f"CASE WHEN {value} IS NOT NULL THEN 1.0::DOUBLE END" if value else "1.0::DOUBLE"
-        return
-    double = f"CAST({value} AS DOUBLE)"
-    yield f"abs({double})"
-    if function == "std":
-        group = f"PARTITION BY {', '.join(keys)}" if keys else ""
-        yield f"pow({double} - avg({double}) OVER ({group}), 2)"
+    group = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    for each in function.adds:
+        yield each.format(value=f"CAST({value} AS DOUBLE)", group=group)
 
 
 def _condition(row: str, unit: str, max_share: int) -> str:

@@ -10,6 +10,7 @@ from mplang_analysis import WHOLE
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
 from mplang_guard.dominance import Grouping, Number, dominance
+from mplang_guard.functions import FUNCTIONS
 from mplang_guard.ops import Aggregates
 
 
@@ -84,7 +85,7 @@ def query_of(
         rows += f" AND NOT isnan({quoted(unit)})"
     if max_share < WHOLE:
         numbers = [
-            Number(function, _value(column, types[column]) if column else "")
+            Number(FUNCTIONS[function], _value(column, types[column]) if column else "")
             for _, function, column in aggregates
         ]
         names = [*types, *(name for name, _, _ in aggregates)]
@@ -103,20 +104,17 @@ def query_of(
     )
 
 
-_NAMES = {"count": "count", "sum": "sum", "mean": "avg", "std": "stddev_samp"}
-
-
 def _function(function: str, unit: str, column: str, kind: str) -> str:
-    if function == "units":
-        return f"count(DISTINCT {unit})"
+    found = FUNCTIONS[function]
     if not column:
-        return "count(*)"
+        return found.of_rows.format(unit=unit)
     value = _value(column, kind)
-    if function != "count" and kind == "bool":
-        value = f"CAST({value} AS TINYINT)"
-    elif function == "sum" and kind == "float":
-        value = f"CAST({value} AS DOUBLE)"
-    return f"{_NAMES[function]}({value})"
+    if found.adds and kind in _AS_NUMBERS:  # it needs numbers
+        value = f"CAST({value} AS {_AS_NUMBERS[kind]})"
+    return found.sql.format(value=value, unit=unit)
+
+
+_AS_NUMBERS = {"bool": "TINYINT", "float": "DOUBLE"}
 
 
 def _value(column: str, kind: str) -> str:

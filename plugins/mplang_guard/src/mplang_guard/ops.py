@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from mplang_analysis import WHOLE, Guarding, GuardRule
-from mplang_tables import check_table, number_columns
+from mplang_analysis import WHOLE, Guarding, GuardRule, Role
+from mplang_tables import check_table
 
 from mplang_core import TableType, simple_op
 from mplang_core.ext import OPTIONAL, Operation
+from mplang_guard.functions import FUNCTIONS, WORDS
 
 MAX_K = 1 << 40
-OF_ROWS = ("count", "units")
-OF_COLUMNS = ("count", "sum", "mean", "std")
 
 Aggregates = tuple[tuple[str, str, str], ...]
 """For each column of a result its name, the function, and the column, which may be empty."""
@@ -22,7 +21,7 @@ def _guarding(op: Operation) -> Guarding:
     """Return what each column of the table is used for."""
     unit, uses = op.attrs["unit"], defaultdict[str, list[str]](list)
     for column in op.attrs["by"]:
-        uses[column].append("by")
+        uses[column].append(Role.BY)
     for _, function, column in op.attrs["aggregates"]:
         uses[column or unit].append(function)
     return Guarding([unit], uses, op.attrs["k"], max_share=op.attrs.get("max_share", WHOLE))
@@ -30,7 +29,7 @@ def _guarding(op: Operation) -> Guarding:
 
 @simple_op(
     "guard.aggregate",
-    interfaces=[GuardRule(_guarding)],
+    interfaces=[GuardRule(_guarding, WORDS.functions)],
     reads=(),
     inputs=({"kind": "Table"},),
     outputs=({"kind": "Table"},),
@@ -100,22 +99,17 @@ def type_of(x: TableType, function: str, column: str) -> str:
         TypeError: there is no such column or function, or the column has no numbers.
     """
     if not column:
-        if function not in OF_ROWS:
+        if function not in FUNCTIONS or not FUNCTIONS[function].of_rows:
             raise TypeError(f"{function!r} is of a column: ('column', {function!r})")
-        return "int64"
+        return FUNCTIONS[function].gives("")
     _check_column(x, column)
-    if function not in OF_COLUMNS:
-        raise TypeError(f"there is no function {function!r}; there are {', '.join(OF_COLUMNS)}")
-    if function == "count":
-        return "int64"
-    if column not in number_columns(x):
-        raise TypeError(f"column {column!r} is {dict(x.columns)[column]}, and has no {function}")
+    of_columns = [name for name, each in FUNCTIONS.items() if not each.of_unit]
+    if function not in of_columns:
+        raise TypeError(f"there is no function {function!r}; there are {', '.join(of_columns)}")
     kind = dict(x.columns)[column]
-    if function != "sum" or kind in ("float", "double"):
-        return "double"
-    if kind.startswith("decimal"):
-        return f"decimal128(38, {kind.rstrip(')').rpartition(' ')[2]})"
-    return "uint64" if kind.startswith("u") else "int64"
+    if not FUNCTIONS[function].of(kind):
+        raise TypeError(f"column {column!r} is {kind}, and has no {function}")
+    return FUNCTIONS[function].gives(kind)
 
 
 def _check_column(x: TableType, column: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from mplang_analysis import What, When
 from pydantic import Field, model_validator
 
 import mplang_core as mp
@@ -17,7 +18,7 @@ from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import EVERYONE, Entity, Request
 from mplang_policy.rules import Rules
-from mplang_policy.vocabulary import actions, words_of
+from mplang_policy.vocabulary import actions, instead_of
 
 SETS = {
     "columns": "Column",
@@ -107,13 +108,13 @@ class Case(StrictModel):
             if name not in actions()[action].fields:
                 wrong.append(f"{action} has no {name}")
                 continue
-            known = words_of(name, [action])
             for each in value if isinstance(value, list) else [value]:
                 kind = SETS.get(name, "")
                 if kind and (not isinstance(each, str) or owner.names.unknown(kind, each)):
                     wrong.append(f"{name}: there is no {kind} {each!r}")
-                if known is not None and each not in known:
-                    wrong.append(f"{name} is never {each!r}, but {', '.join(sorted(known))}")
+                others = instead_of(name, each, [action])
+                if others:
+                    wrong.append(f"{name} is never {each!r}, but {', '.join(others)}")
             if name in SETS and not isinstance(value, list):
                 wrong.append(f"{name} is a list")
         if wrong:
@@ -141,7 +142,7 @@ class Case(StrictModel):
             given.pop("data_sets", None)
             return {**read, **given}
         flow = {
-            "what": "change" if self.action == "rely" else "result",
+            "what": str(What.CHANGE if self.action == "rely" else What.RESULT),
             "form": "plain",
             "type": "f64[]",
             "protocol": "",
@@ -149,7 +150,7 @@ class Case(StrictModel):
             "data_sets": (),
             "others": (),
             **told_of_guards((), 0, (), {}),
-            "times": ("once",),
+            "times": (str(When.ONCE),),
         }
         return {**flow, **read, **run, **given}
 

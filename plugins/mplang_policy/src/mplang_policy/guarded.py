@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mplang_analysis import DATA_SET, WHOLE, Guard, Source
+from mplang_analysis import DATA_SET, WHOLE, Guard, Role, Source
 from mplang_analysis.ext import quoted
 
 from mplang_policy.request import Entity
 
-ROLES = {"by": "grouped", "filter": "filtered", "match": "matched"}
-UNIT = "unit"
+ROLES: Mapping[str, str] = {Role.BY: "grouped", Role.FILTER: "filtered", Role.MATCH: "matched"}
+"""The field that rules are told of a column's role by; that of a unit has none."""
 PUT = "put"
 """The name of what a coordinator puts, which is its own and needs no guard."""
 
@@ -37,14 +37,12 @@ def told_of_guards(
         field: _entities("Column", (_column(each) for each, use in uses if use == role))
         for role, field in ROLES.items()
     }
-    aggregates = (
-        f"{use}({_column(each)})" for each, use in uses if use not in ROLES and use != UNIT
-    )
+    aggregates = (f"{use}({_column(each)})" for each, use in uses if use not in set(Role))
     functions = {name for each in mine for guard in each.guards for name in guard.functions}
     partners = {
         names[each.party]
         for each in sources
-        if each.party != party and any("match" in guard.uses for guard in each.guards)
+        if each.party != party and any(Role.MATCH in guard.uses for guard in each.guards)
     }
     return {
         "declassifiers": tuple(sorted(set.intersection(*through))) if through else (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mplang_analysis import DisclosureRow
+from mplang_analysis import DisclosureRow, What
 
 from mplang_policy.guarded import uncounted
 from mplang_policy.requests import Asked
@@ -22,11 +22,11 @@ OF_GUARDED = {
     ),
 }
 OF_SIDE_CHANNELS = {
-    "duration": (
+    What.DURATION: (
         "its ops at that line take as long as private values say: have loops turn a public number "
         'of times, and join by equality (docs/disclosure.md, "Sizes and durations")'
     ),
-    "size": (
+    What.SIZE: (
         "a table's size tells who cannot read it of its rows: send tensors, or the table to "
         'parties that may read it (docs/disclosure.md, "Sizes and durations")'
     ),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_analysis import DATA_SET, MAX_NAME
+from mplang_analysis.ext import words
 
 from mplang_core.ext import ConfigError
 
 LOCAL = "local"
 """What the coordinator of a worker without certificates is called."""
-
-AGGREGATES = ("count", "units", "sum", "mean", "std", "histogram")
-"""Functions of guards, by which rules name what is told of a column, as in ``mean(people.pay)``."""
 
 OTHER = "other:"
 """Prefix of the column that stands for data which is in no data set, as what was put."""
@@ -27,15 +26,20 @@ class Names:
     Attributes:
         known: by the type of the entity, its names; any are there of a type that is not listed.
         units: for each data set the column by which its units differ, if it has one.
+        columns: the columns of tables by name, as ``people.age``, with their types; a type is empty
+            if it is unknown.
 
     Example:
         >>> names = Names.of({"name": "bank", "data": {"people": {"columns": {"age": "int64"}}}})
         >>> names.unknown("Column", "people.age"), names.unknown("Column", "people.agge")
         (False, True)
+        >>> names.unknown("Aggregate", "mean(people.age)")
+        False
     """
 
     known: Mapping[str, frozenset[str]]
     units: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Names:
@@ -57,7 +61,6 @@ class Names:
             "Host": coordinators,
             "DataSet": frozenset(data),
             "Column": columns,
-            "Aggregate": frozenset(f"{name}({each})" for name in AGGREGATES for each in columns),
             "Everyone": frozenset(["everyone"]),
         }
         if fields.get("peers") is not None:
@@ -67,13 +70,62 @@ class Names:
             for name, each in data.items()
             if isinstance(each, Mapping) and each.get("unit")
         }
-        return cls(known, units)
+        return cls(known, units, dict(_types(data)))
 
     def unknown(self, kind: str, name: str) -> bool:
         """Return whether an entity is not there."""
         if kind == "Column" and name.startswith(OTHER):
             return False
+        if kind == "Aggregate" and "Column" in self.known:
+            function, column = parts_of(name)
+            return function not in words.functions() or column not in self.known["Column"]
         return kind in self.known and name not in self.known[kind]
+
+    def offered(self, kind: str) -> list[str]:
+        """Return what entities a rule may name; of aggregates those that a guard may tell.
+
+        Args:
+            kind: the type of the entities.
+
+        Example:
+            >>> pay = {"columns": {"pay": "int64", "name": "string"}}
+            >>> Names.of({"data": {"people": pay}}).offered("Aggregate")[:3]
+            ['count(people.name)', 'count(people.pay)', 'histogram(people.name)']
+        """
+        if kind != "Aggregate":
+            return sorted(self.known.get(kind, ()))
+        return sorted(
+            {
+                f"{function.name}({column})"
+                for function in itertools.chain(*words.functions().values())
+                for column, of in self.columns.items()
+                if function.offers(of, is_unit=self._is_unit(column))
+            }
+        )
+
+    def _is_unit(self, column: str) -> bool:
+        data_set, _, name = column.partition(".")
+        return self.units.get(data_set) == name
+
+
+def parts_of(aggregate: str) -> tuple[str, str]:
+    """Return function and column of an aggregate.
+
+    Example:
+        >>> parts_of("mean(people.pay)")
+        ('mean', 'people.pay')
+    """
+    function, _, column = aggregate.partition("(")
+    return function, column.removesuffix(")")
+
+
+def _types(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the columns that programs may read, with their types."""
+    for name, each in data.items():
+        columns = each.get("columns") if isinstance(each, Mapping) else None
+        for column in columns or ():
+            of = columns.get(column) if isinstance(columns, Mapping) else None
+            yield f"{name}.{column}", str(of or "")
 
 
 def _columns(data: Mapping[str, Any]) -> list[str]:

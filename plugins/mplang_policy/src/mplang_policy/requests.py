@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend
-from mplang_analysis.ext import quoted
+from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend, What, When
+from mplang_analysis.ext import quoted, words
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
 from mplang_policy.guarded import told_of_guards
 from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
+from mplang_policy.vocabulary import STORE
 
 MAX_LONG = (1 << 63) - 1
 MAX_REQUESTS = 2000  # different rows of a program that rules are asked about
@@ -121,7 +122,7 @@ class Asked:
 
     def _rows(self, units: Mapping[str, str]) -> Iterator[Request]:
         for row in self.rows:
-            if row.what == "change":
+            if row.what == What.CHANGE:
                 if row.receiver == self.party:
                     by = EVERYONE if row.sender is None else self._party(row.sender)
                     yield self._flow("rely", by, row.sources, _of_row(row, self.party), units, row)
@@ -157,12 +158,12 @@ class Asked:
         forms = self.forms.get(name, ())
         news = any(s.party == self.party and rank not in s.known_to for s in sources)
         return {
-            "what": "store",
+            "what": STORE,
             "form": forms[0] if len(forms) == 1 else "any",
             "type": "any",
             "protocol": "",
             "discloses": news and set(forms) != {"share"},
-            "times": ("once",),
+            "times": (str(When.ONCE),),
         }
 
     def _flow(
@@ -202,12 +203,12 @@ def column_of(source: Source) -> str:
 
 def _of_row(row: DisclosureRow, party: int) -> dict[str, Any]:
     context = {
-        "what": row.what,
+        "what": str(row.what),
         "form": row.form,
         "type": row.payload,
         "protocol": row.protocol,
         "discloses": party in row.discloses,
-        "times": tuple(row.when.split(", ")),
+        "times": tuple(row.when.split(words.BETWEEN)),
     }
     values = _values(row.payload)
     return context if values is None else {**context, "values": values}

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import cedarpy
+from mplang_analysis.ext import words
 
 from mplang_core.ext import ConfigError
-from mplang_policy.names import ANY, Names
+from mplang_policy.names import ANY, Names, parts_of
 from mplang_policy.request import Request
 from mplang_policy.statements import Statement, nodes, read_statements
-from mplang_policy.vocabulary import UNLESS_FORBIDDEN, mistakes_of, schema_text
+from mplang_policy.vocabulary import UNLESS_FORBIDDEN, mistakes_of, not_installed, schema_text
 
 CEDAR = ".cedar"
 AT_ONCE = 100  # requests, or columns of them, that Cedar is asked about at once
@@ -190,8 +191,10 @@ def _unknown_names(statements: Sequence[Statement], names: Names) -> Iterator[st
     """Yield which rule names what there is not: a mistyped ``forbid`` forbids nothing."""
     for statement in statements:
         for kind, name in sorted(set(entities(statement.body))):
-            if names.unknown(kind, name):
-                there = ", ".join(sorted(names.known[kind])) or "none"
+            if kind == "Aggregate" and parts_of(name)[0] not in words.functions():
+                yield f"{statement.place}: {not_installed(parts_of(name)[0])}"
+            elif names.unknown(kind, name):
+                there = ", ".join(names.offered(kind)) or "none"
                 yield f'{statement.place}: there is no {kind}::"{name}" here, but {there}'
 
 

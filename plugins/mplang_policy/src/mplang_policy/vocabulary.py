@@ -8,23 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
+from mplang_analysis import What, When
+from mplang_analysis.ext import quoted, words
+
 from mplang_core import Form
 from mplang_policy.names import OTHER
 from mplang_policy.statements import Statement, nodes
 
 FORMS = {form.value for form in Form}
-TIMES = {
-    "once", "per iteration", "in a branch", "if asked for", "if an op fails", "any number of times",
-    "if it deviates",
-}  # fmt: skip
 MODES = {"production", "development"}
-WHAT = {
-    "disclose": {"move", "reveal", "predicate", "index", "size", "duration", "failure"},
-    "forward": {"move", "reveal", "predicate", "index", "result", "size", "duration", "failure"},
-    "fetch": {"result"},
-    "store": {"store"},
-    "rely": {"change"},
+STORE = "store"
+"""What a row of a request is that stands for storage; the disclosure table has none of it."""
+WHAT: Mapping[str, set[str]] = {
+    "disclose": {*What} - {What.RESULT, What.CHANGE},
+    "forward": {*What} - {What.CHANGE},
+    "fetch": {What.RESULT},
+    "store": {STORE},
+    "rely": {What.CHANGE},
 }
+OPEN = ("times", "declassifiers")
+"""Fields whose words installed packages extend."""
 UNLESS_FORBIDDEN = ("rely",)
 """Actions that no permit is needed for: no data leaves by them, and only the owner is harmed."""
 
@@ -84,9 +87,10 @@ def mistakes_of(statement: Statement) -> Iterator[str]:
         if on != {"Var": "context"} or name not in fields:
             yield f"nothing has `{name}` here"
     for name, word in _compared(statement.body):
-        known = words_of(name, among)
-        if known is not None and word not in known:
-            yield f'{name} is never "{word}" here, but {", ".join(sorted(known))}'
+        others = instead_of(name, word, among)
+        if others:
+            why = _unloaded() if name in OPEN else ""
+            yield f'{name} is never "{word}" here, but {", ".join(others)}{why}'
     for node in nodes(statement.body):
         if node.keys() == {"type", "id"}:
             if node["type"] == "Program" and not _DIGEST.fullmatch(node["id"]):
@@ -103,7 +107,41 @@ def words_of(name: str, among: Sequence[str]) -> set[str] | None:
     """Return what a field of the context can be; ``None`` if it can be anything."""
     if name == "what":
         return set[str]().union(*(WHAT.get(each, set()) for each in among))
-    return {"form": FORMS | {"any"}, "times": TIMES, "mode": MODES}.get(name)
+    if name == "times":
+        return {*When, *words.times()}
+    if name == "declassifiers":
+        return set(words.guard_families())
+    return {"form": FORMS | {"any"}, "mode": MODES}.get(name)
+
+
+def instead_of(name: str, word: str, among: Sequence[str]) -> list[str]:
+    """Return what a field of the context can be where it is never a word; else nothing.
+
+    Args:
+        name: the field.
+        word: what a rule compares it with.
+        among: the actions.
+    """
+    known = words_of(name, among)
+    if known is None or word in known:
+        return []
+    if name == "declassifiers" and words.may_have_guards(word):
+        return []
+    return sorted(known) or ["none"]
+
+
+def not_installed(function: str) -> str:
+    """Return that no guard computes a function, and what to do about it."""
+    there = ", ".join(sorted(words.functions())) or "none"
+    return (
+        f"no installed guard computes {quoted(function)}; installed: {there}{_unloaded()}. Install "
+        "the package whose guard does (`mplang plugins` lists what is installed), or correct the "
+        "rule"
+    )
+
+
+def _unloaded() -> str:
+    return "".join(f"; {each}" for each in words.failures())
 
 
 def _actions_of(statement: Statement) -> list[str]:

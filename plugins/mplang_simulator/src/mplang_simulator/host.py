@@ -27,6 +27,7 @@ from mplang_core.ext import (
     PrecisionError,
     Recorder,
     RunError,
+    check_fetchable,
     outcome_of,
     wait_for_outcome,
 )
@@ -215,6 +216,7 @@ class Simulator(ObservedHost):
         return [worker.state() for worker in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
+        check_fetchable(value)
         if isinstance(value, np.ndarray):
             value = value.view()
             value.flags.writeable = False  # the array belongs to the party

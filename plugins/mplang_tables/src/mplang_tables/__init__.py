@@ -3,7 +3,7 @@
 Its module :mod:`mplang_tables.arrow` converts tables to and from Arrow, which it imports.
 """
 
-from mplang_tables.columns import check_table, number_columns
+from mplang_tables.columns import check_table, is_number, number_columns
 from mplang_tables.literal_table import table
 from mplang_tables.ops import encode, fits, from_tensor, literal, one_hot, to_padded, to_tensor
 from mplang_tables.padded import Padded
@@ -17,6 +17,7 @@ __all__ = [
     "encode",
     "fits",
     "from_tensor",
+    "is_number",
     "literal",
     "number_columns",
     "one_hot",

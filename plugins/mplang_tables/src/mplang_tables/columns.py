@@ -46,6 +46,16 @@ def check_table(kind: TableType) -> None:
             raise TypeError(f"column {name!r} is of the type {type!r}; {_advice(type)}")
 
 
+def is_number(type: str) -> bool:
+    """Return whether a column of a type holds numbers, decimals or bools.
+
+    Example:
+        >>> is_number("int64"), is_number("string")
+        (True, False)
+    """
+    return _NUMBERS.match(type) is not None
+
+
 def number_columns(kind: TableType) -> list[str]:
     """Return the names of the columns of numbers, decimals and bools.
 
@@ -53,7 +63,7 @@ def number_columns(kind: TableType) -> list[str]:
         >>> number_columns(TableType((("name", "string"), ("age", "int64"), ("ok", "bool"))))
         ['age', 'ok']
     """
-    return [name for name, type in kind.columns if _NUMBERS.match(type)]
+    return [name for name, type in kind.columns if is_number(type)]
 
 
 def _advice(type: str) -> str:

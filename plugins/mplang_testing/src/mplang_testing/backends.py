@@ -33,12 +33,15 @@ from mplang_core import (
 )
 from mplang_core.ext import Mode, ObservedHost, PartyError, SimpHost, TraceError
 from mplang_testing import dialect, programs, strategies
-from mplang_testing.suite import Suite, complain, for_all
+from mplang_testing.backend_refusals import BackendRefusals
+from mplang_testing.suite import complain, for_all
 from mplang_testing.waiting import DEADLINE, wait_until
 
 
-class BackendSuite(Suite, kit=True):
+class BackendSuite(BackendRefusals, kit=True):
     """Programs give what NumPy gives, failures are told and do no harm, threads do not mix.
+
+    Workers refuse wrong programs, the fetch of secrets, and what is another session's.
 
     A subclass gives :meth:`make`. Workers in processes of their own import
     :mod:`mplang_testing.dialect` before they are used.

@@ -227,10 +227,14 @@ class CommunicatorSuite(Suite, kit=True):
             _receive(comms[0], 2, f"{RUN}/1", True, _patiently)
 
     def test_an_abort_wakes_all_who_wait(self) -> None:
-        """When one party fails, all that wait in the run end at once, and are told the reason."""
+        """When one party fails, all that wait in the run end at once, and are told the reason.
+
+        Its own threads wait, too, as those of kernels that talk to peers beside its interpreter.
+        """
         with ThreadPoolExecutor(4) as pool, self._connected(3, timeout=NEVER) as comms:
             waiting = [pool.submit(comm.recv, 0, f"{RUN}/0") for comm in comms[1:]]
             waiting.append(pool.submit(comms[1].recv, 2, f"{RUN}/1"))
+            waiting.append(pool.submit(comms[0].recv, 1, f"{RUN}/2"))
             pause(0.2, "until they wait; who comes later is told, too")
             comms[0].abort(RUN, "party 0 failed in kit")
             for each in waiting:

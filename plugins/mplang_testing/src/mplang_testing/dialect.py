@@ -6,12 +6,14 @@ the core.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from mplang_core import TensorType, kernel, simple_op
 from mplang_core.ext import Effects, KernelContext
+from mplang_testing.secrets import KeyType, Secret, ShareType
 from mplang_testing.waiting import pause
 
 SECRET = "a detail that stays with its party"
@@ -106,6 +108,44 @@ def late(x: TensorType, *, party: int, seconds: float) -> TensorType:
         [array(4), array(4)]
     """
     return x
+
+
+@simple_op("kit.share", reads=(), inputs=(_TENSOR,), outputs=({"kind": "Any"},))
+def share(x: TensorType) -> ShareType:
+    """Gives what a host may not fetch, as it is a share.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
+        ...     mp.fetch(host, mp.evaluate(host, lambda x: mp.invoke(share, x), np.int64(4)))
+        Traceback (most recent call last):
+        mplang_core.errors.DisclosureError: ... is a share; what is secret is not fetched...
+    """
+    return ShareType()
+
+
+@simple_op("kit.make_key", effects=Effects.FRESH, reads=(), outputs=({"kind": "Any"},))
+def make_key() -> KeyType:
+    """Gives what a host may not fetch, as it is a key.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
+        ...     mp.fetch(host, mp.evaluate(host, lambda: mp.invoke(make_key)))
+        Traceback (most recent call last):
+        mplang_core.errors.DisclosureError: ... is a key; what is secret is not fetched...
+    """
+    return KeyType()
+
+
+@kernel("kit.share")
+def _share(ctx: KernelContext, x: Any) -> Any:
+    return Secret(ShareType(), np.resize(x, 1).tobytes())
+
+
+@kernel("kit.make_key")
+def _make_key(ctx: KernelContext) -> Any:
+    return Secret(KeyType(), os.urandom(8))
 
 
 @kernel("kit.add")

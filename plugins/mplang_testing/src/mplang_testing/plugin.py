@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_core import is_feop
-from mplang_core.ext import Feop, KernelSpec, hookimpl, worker_kernels
-from mplang_testing import dialect
+from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl, worker_kernels
+from mplang_testing import dialect, secrets
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Provide the feops."""
     return [op for op in vars(dialect).values() if is_feop(op)]
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Provide the types that no host may fetch."""
+    codecs = {kind.name: secrets.CODEC for kind in secrets.SECRETS}
+    return [Dialect("kit", types=secrets.SECRETS, codecs=codecs)]
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from mplang_http.ext import USED, installed
 
 from mplang_core.ext import BACKENDS, WORKERS, PluginLoadError, PluginVersionError, plugin_manager
 
-IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native")
+IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native", "mplang.words")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
 
 
