@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
+
+import numpy as np
 
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
@@ -43,6 +45,27 @@ LITERAL_ADVICE = (
 )
 
 
+class _Table(Protocol):
+    """Protocol of a frame of pandas, polars or Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+Plain: TypeAlias = (
+    MPObject
+    | complex
+    | np.generic
+    | np.ndarray[Any, Any]
+    | list[float]
+    | list[list[float]]
+    | _Table
+)
+"""One value, or a literal of one; anything else is a nest of them."""
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
 class Devices(Protocol):
     """Protocol of a cluster's devices by name."""
 
@@ -54,7 +77,7 @@ class Devices(Protocol):
         """Return a device; raise ``ConfigError`` if its kind is not installed."""
 
 
-def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., MPObject]]:
     """Return a decorator that runs functions on a device.
 
     Args:
@@ -65,7 +88,8 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
         A decorator of a feop, a Python function, or a :class:`FeProgram`. The decorated function
         takes nests of values and literals; that of a compiler takes the function to compile first.
         Values on other devices move to the device if this needs no consent. The results are on the
-        device. :func:`mplang_core.frontend` tells which frontend compiles a Python function.
+        device; for type checkers a result is one value, which can be unpacked and indexed.
+        :func:`mplang_core.frontend` tells which frontend compiles a Python function.
 
     Raises:
         ConfigError: there is no such device.
@@ -110,6 +134,14 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     return on
 
 
+@overload
+def put(target: str, x: Plain, *, range: Any = None) -> MPObject: ...
+@overload
+def put(target: str, x: tuple[Any, ...], *, range: Any = None) -> tuple[MPObject, ...]: ...
+@overload
+def put(target: str, x: dict[K, Any], *, range: Any = None) -> dict[K, MPObject]: ...
+@overload
+def put(target: str, x: T, *, range: Any = None) -> T: ...
 @of_user
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
@@ -147,6 +179,10 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
     return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
+@overload
+def seal(x: Plain, to: str | None = None, *, range: Any = None) -> MPObject: ...
+@overload
+def seal(x: T, to: str | None = None, *, range: Any = None) -> T: ...
 @of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
@@ -177,6 +213,10 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     return _map(x, move)
 
 
+@overload
+def reveal(x: Plain, to: str | None = None) -> MPObject: ...
+@overload
+def reveal(x: T, to: str | None = None) -> T: ...
 @of_user
 def reveal(x: Any, to: str | None = None) -> Any:
     """Disclose values, with the consent ``reveal``.
