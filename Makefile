@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 TOOLS := mplang_simulator mplang_analysis mplang_cache mplang_passes mplang_trace mplang_cli mplang_testing
 PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_guard mplang_dp mplang_http
 EXAMPLES := mplang_hello mplang_xp mplang_grpc
-PACKAGES := -e ".[dev,examples]" $(foreach p,$(PLUGINS),-e plugins/$(p)) \
+# Stubs alone: no module, so none of SOURCES.
+STUBS := plugins/mplang_core_stubs
+PACKAGES := -e ".[dev,examples]" -e $(STUBS) $(foreach p,$(PLUGINS),-e plugins/$(p)) \
 	$(foreach e,$(EXAMPLES),-e examples/$(e))
 SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 	$(foreach e,$(EXAMPLES),examples/$(e)/src/$(e))
@@ -15,7 +17,7 @@ PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
 BUILD := hatchling hatch-fancy-pypi-readme editables
 STAMP := $(VENV)/.installed
 # What is uploaded; the examples are built beside it, for their tests.
-PUBLISHED := . $(foreach p,$(PLUGINS),plugins/$(p))
+PUBLISHED := . $(STUBS) $(foreach p,$(PLUGINS),plugins/$(p))
 # More than two cores have, since tests of workers wait a part of their time; with four, some wait too long.
 JOBS ?= 3
 TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
@@ -76,7 +78,7 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 	@echo "==> setting up $(CORE): the core, its tools and the simulator, no engine"
 	@test -x $(CORE)/bin/python || $(PYTHON) -m venv $(CORE)
 	@$(CORE)/bin/python -m pip install $(PIP) $(BUILD)
-	@$(CORE)/bin/python -m pip install $(PIP) --no-build-isolation -e ".[test-core]" $(foreach t,$(TOOLS),-e plugins/$(t))
+	@$(CORE)/bin/python -m pip install $(PIP) --no-build-isolation -e ".[test-core]" -e $(STUBS) $(foreach t,$(TOOLS),-e plugins/$(t))
 	@touch $@
 
 test-slow: setup ## run all tests, slow ones, too (two hours)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, overload
 
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
@@ -45,25 +43,33 @@ LITERAL_ADVICE = (
 )
 
 
+class _Array(Protocol):
+    """Protocol of an array of NumPy, JAX and the like."""
+
+    @property
+    def __array__(self) -> Any: ...
+
+
 class _Table(Protocol):
-    """Protocol of a frame of pandas, polars or Arrow."""
+    """Protocol of a frame of Arrow, pandas or polars."""
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    @property
+    def columns(self) -> Any: ...
 
 
-Plain: TypeAlias = (
-    MPObject
-    | complex
-    | np.generic
-    | np.ndarray[Any, Any]
-    | list[float]
-    | list[list[float]]
-    | _Table
-)
-"""One value, or a literal of one; anything else is a nest of them."""
+class _Dataclass(Protocol):
+    """Protocol of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Plain: TypeAlias = MPObject | complex | _Array | list[float] | list[list[float]] | _Table
+"""One value, or a literal of one."""
 
 K = TypeVar("K")
-T = TypeVar("T")
+D = TypeVar("D", bound=_Dataclass | list[MPObject])
+Nest = TypeVar("Nest", bound=tuple[Any, ...] | list[MPObject] | dict[Any, Any] | _Dataclass)
+"""Type of a nest of values, and of nothing else: mypy says ``Any`` where two overloads fit."""
 
 
 class Devices(Protocol):
@@ -141,7 +147,7 @@ def put(target: str, x: tuple[Any, ...], *, range: Any = None) -> tuple[MPObject
 @overload
 def put(target: str, x: dict[K, Any], *, range: Any = None) -> dict[K, MPObject]: ...
 @overload
-def put(target: str, x: T, *, range: Any = None) -> T: ...
+def put(target: str, x: D, *, range: Any = None) -> D: ...
 @of_user
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
@@ -182,7 +188,7 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
 @overload
 def seal(x: Plain, to: str | None = None, *, range: Any = None) -> MPObject: ...
 @overload
-def seal(x: T, to: str | None = None, *, range: Any = None) -> T: ...
+def seal(x: Nest, to: str | None = None, *, range: Any = None) -> Nest: ...
 @of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
@@ -216,7 +222,7 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
 @overload
 def reveal(x: Plain, to: str | None = None) -> MPObject: ...
 @overload
-def reveal(x: T, to: str | None = None) -> T: ...
+def reveal(x: Nest, to: str | None = None) -> Nest: ...
 @of_user
 def reveal(x: Any, to: str | None = None) -> Any:
     """Disclose values, with the consent ``reveal``.

@@ -67,7 +67,7 @@ def exported(module: ModuleType) -> set[str]:
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.ImportFrom):
             names |= {each.name for each in node.names if each.asname == each.name}
-            if node.names[0].name == "*":
+            if node.names[0].name == "*" and node.module != "mplang_core._installed":
                 names |= {name for name in vars(import_module(node.module)) if name[0].isupper()}
     return names
 
