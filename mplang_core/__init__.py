@@ -77,12 +77,8 @@ from mplang_core.types import (
     TensorType as TensorType,
 )
 
-if TYPE_CHECKING:  # found by __getattr__
-    import mplang_analysis as analysis  # noqa: F401
-    from mplang_cli import artifact as artifact, introspect as introspect
-    from mplang_cli.text import parse as parse
-    from mplang_trace import Recording as Recording, Span as Span, record as record, watch as watch
-
+if TYPE_CHECKING:  # which __getattr__ returns
+    from mplang_core._installed import *  # noqa: F403
     from mplang_core.device.cluster import (
         ClusterSpec as ClusterSpec,
         DeviceSpec as DeviceSpec,
@@ -90,6 +86,8 @@ if TYPE_CHECKING:  # found by __getattr__
     )
 
 __version__ = "0.1.0"  # of all packages: each reads it here when it is built
+
+_LAZY = ("ClusterSpec", "DeviceSpec", "Node")
 
 _plugin_manager.connect()
 
@@ -99,19 +97,21 @@ for _function in (put, seal, reveal):  # seed 003 lists them in simp; their laye
 
 def __dir__() -> list[str]:
     """Return the names of this module and of installed packages: backends, analysis, …."""
-    return sorted({*globals(), *_extensions.names()})
+    return sorted({*globals(), *_LAZY, *_extensions.names()})
 
 
-def __getattr__(name: str) -> Any:
-    """Return a name that another package provides: ``mp.Simulator``, ``mp.analysis``.
+if not TYPE_CHECKING:  # to which a misspelt name is an error
 
-    Cluster classes are imported at their first use, since the import of pydantic is slow.
-    """
-    if name in ("ClusterSpec", "DeviceSpec", "Node"):
-        from mplang_core.device import cluster
+    def __getattr__(name: str) -> Any:
+        """Return a name that another package provides: ``mp.Simulator``, ``mp.analysis``.
 
-        return getattr(cluster, name)
-    found = _extensions.find(name)
-    if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+        Cluster classes are imported at their first use, since the import of pydantic is slow.
+        """
+        if name in _LAZY:
+            from mplang_core.device import cluster
+
+            return getattr(cluster, name)
+        value = _extensions.find(name)
+        if value is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return value

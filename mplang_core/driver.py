@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
-from mplang_core.edsl.context import given_catalogue
-from mplang_core.edsl.trace_cache import signature
+from mplang_core.edsl.context import CatalogueEntry, given_catalogue
+from mplang_core.edsl.trace_cache import fits, signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.ir import Program
@@ -24,20 +25,55 @@ from mplang_core.types import Form
 if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.device.cluster import ClusterSpec
 
+K = TypeVar("K")
+R = TypeVar("R")
+V = TypeVar("V")
 
-class CompiledFunction:
-    """Function with a cache of traces, one per signature of arguments.
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """Traced function, with what it was traced for."""
+
+    key: Hashable
+    cluster: ClusterSpec
+    entries: Sequence[CatalogueEntry]
+    tfn: TracedFunction
+
+    def serves(self, key: Hashable, cluster: ClusterSpec) -> bool:
+        return (self.key == key or fits(self.key, key)) and self.cluster == cluster
+
+    def check(self, catalogue: Any) -> None:
+        """Raise ``TraceError`` where a catalogue differs in an entry that the program has read."""
+        for entry in self.entries:
+            now: Any
+            try:
+                now = entry.read(catalogue)
+            except (TypeError, ValueError) as error:
+                now = error
+            if now != entry.value:
+                raise TraceError(
+                    f"{at()}{self.tfn.name} was compiled for {entry.what}: {entry.value}; where it "
+                    f"is to run now: {now}. What was compiled is what runs, or nothing does; "
+                    "compile the function again, by mp.compile(fn)"
+                )
+
+
+class CompiledFunction(Generic[R]):
+    """Function with a cache of traces, one per signature of arguments and cluster.
+
+    What was traced once is what runs on each host, so that what was reviewed is what runs: a
+    host whose catalogue differs in what the program has read of it is refused.
 
     Attributes:
         fn: the function.
         cluster_spec: its cluster; ``None`` for the cluster of the host that evaluates it.
     """
 
-    def __init__(self, fn: Callable[..., Any], cluster_spec: ClusterSpec | None) -> None:
+    def __init__(self, fn: Callable[..., R], cluster_spec: ClusterSpec | None) -> None:
         self.fn = fn
         self.cluster_spec = cluster_spec
         self._catalogue = given_catalogue.get()
-        self._traced: dict[Any, TracedFunction] = {}
+        self._traced: list[_Trace] = []
         self._lock = threading.Lock()
         functools.update_wrapper(cast(Any, self), fn)
 
@@ -46,13 +82,15 @@ class CompiledFunction:
         """Return the traced function for a signature; trace it if the cache has none.
 
         Args:
-            parent: the host whose values the function may capture; ``None`` if it captures none.
-            *args: values, arrays, types or literals.
+            parent: the host whose values the function may capture, and whose catalogue describes
+                the data sets that it names; ``None`` for none.
+            *args: values, arrays, types or literals. What was traced for a type serves all values
+                of that type.
             **kwargs: the same by keyword.
 
         Raises:
-            TraceError: no cluster is known, the host has another one, or the function cannot be
-                traced.
+            TraceError: no cluster is known, the host has another one or other data sets, or the
+                function cannot be traced.
         """
         cluster = self.cluster_spec
         if parent is not None:
@@ -66,14 +104,19 @@ class CompiledFunction:
             raise TraceError(
                 f"{at()}compile needs the cluster, as in mp.compile(fn, *args, cluster_spec=…)"
             )
-        catalogue = given_catalogue.get() or self._catalogue or getattr(parent, "catalogue", None)
-        key = signature(args, kwargs, cluster.mask), catalogue
+        known = (given_catalogue.get(), self._catalogue, getattr(parent, "catalogue", None))
+        catalogue = next((each for each in known if each is not None), None)
+        key = signature(args, kwargs, cluster.mask)
         with self._lock:
-            if key not in self._traced:
+            found = next((each for each in self._traced if each.serves(key, cluster)), None)
+            if found is None:
                 root = TraceContext(cluster, parent)
-                root.catalogue = catalogue
-                self._traced[key] = trace(root, self.fn, *args, **kwargs)
-            return self._traced[key]
+                root.catalogue, root.entries = catalogue, []
+                tfn = trace(root, self.fn, *args, **kwargs)
+                self._traced.append(found := _Trace(key, cluster, root.entries, tfn))
+            elif parent is not None or catalogue is not None:
+                found.check(catalogue)
+            return found.tfn
 
     def __repr__(self) -> str:
         return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
@@ -92,7 +135,7 @@ class CompiledFunction:
                 f"{at()}{self.fn.__name__} was traced for {len(self._traced)} kinds of arguments; "
                 "compile it with the arguments, or use .trace(None, *args).program"
             )
-        return next(iter(self._traced.values()))
+        return self._traced[0].tfn
 
     @property
     def program(self) -> Program:
@@ -106,12 +149,12 @@ class CompiledFunction:
 
 @of_user
 def compile(
-    fn: Callable[..., Any],
+    fn: Callable[..., R],
     *args: Any,
     cluster_spec: ClusterSpec | None = None,
     backend: str | None = None,
     **kwargs: Any,
-) -> CompiledFunction:
+) -> CompiledFunction[R]:
     """Compile a function of multi-party values.
 
     Args:
@@ -146,10 +189,30 @@ def compile(
     return compiled
 
 
+@overload
+def evaluate(
+    host: SimpHost,
+    program: Program | TracedFunction,
+    *args: Any,
+    mode: Mode | None = None,
+    listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
+    **kwargs: Any,
+) -> Any: ...
+@overload
+def evaluate(
+    host: SimpHost,
+    program: CompiledFunction[R] | Callable[..., R],
+    *args: Any,
+    mode: Mode | None = None,
+    listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
+    **kwargs: Any,
+) -> R: ...
 @of_user
 def evaluate(
     host: SimpHost,
-    program: CompiledFunction | TracedFunction | Program | Callable[..., Any],
+    program: CompiledFunction[Any] | TracedFunction | Program | Callable[..., Any],
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -194,6 +257,14 @@ def evaluate(
         return apply(host, tfn, *args, **kwargs)
 
 
+@overload
+def fetch(host: SimpHost, x: tuple[Any, ...]) -> tuple[Any, ...]: ...
+@overload
+def fetch(host: SimpHost, x: list[V]) -> list[Any]: ...
+@overload
+def fetch(host: SimpHost, x: dict[K, Any]) -> dict[K, Any]: ...
+@overload
+def fetch(host: SimpHost, x: object) -> Any: ...
 @of_user
 def fetch(host: SimpHost, x: Any = ...) -> Any:
     """Return the data of values.

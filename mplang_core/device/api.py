@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, overload
 
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
@@ -43,6 +43,35 @@ LITERAL_ADVICE = (
 )
 
 
+class _Array(Protocol):
+    """Protocol of an array of NumPy, JAX and the like."""
+
+    @property
+    def __array__(self) -> Any: ...
+
+
+class _Table(Protocol):
+    """Protocol of a frame of Arrow, pandas or polars."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+class _Dataclass(Protocol):
+    """Protocol of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Plain: TypeAlias = MPObject | complex | _Array | list[float] | list[list[float]] | _Table
+"""One value, or a literal of one."""
+
+K = TypeVar("K")
+D = TypeVar("D", bound=_Dataclass | list[MPObject])
+Nest = TypeVar("Nest", bound=tuple[Any, ...] | list[MPObject] | dict[Any, Any] | _Dataclass)
+"""Type of a nest of values, and of nothing else: mypy says ``Any`` where two overloads fit."""
+
+
 class Devices(Protocol):
     """Protocol of a cluster's devices by name."""
 
@@ -54,7 +83,7 @@ class Devices(Protocol):
         """Return a device; raise ``ConfigError`` if its kind is not installed."""
 
 
-def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., MPObject]]:
     """Return a decorator that runs functions on a device.
 
     Args:
@@ -65,7 +94,8 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
         A decorator of a feop, a Python function, or a :class:`FeProgram`. The decorated function
         takes nests of values and literals; that of a compiler takes the function to compile first.
         Values on other devices move to the device if this needs no consent. The results are on the
-        device. :func:`mplang_core.frontend` tells which frontend compiles a Python function.
+        device; for type checkers a result is one value, which can be unpacked and indexed.
+        :func:`mplang_core.frontend` tells which frontend compiles a Python function.
 
     Raises:
         ConfigError: there is no such device.
@@ -110,6 +140,14 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
     return on
 
 
+@overload
+def put(target: str, x: Plain, *, range: Any = None) -> MPObject: ...
+@overload
+def put(target: str, x: tuple[Any, ...], *, range: Any = None) -> tuple[MPObject, ...]: ...
+@overload
+def put(target: str, x: dict[K, Any], *, range: Any = None) -> dict[K, MPObject]: ...
+@overload
+def put(target: str, x: D, *, range: Any = None) -> D: ...
 @of_user
 def put(target: str, x: Any, *, range: Any = None) -> Any:
     """Move values to a device, with the consent ``put``.
@@ -147,6 +185,10 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
     return _map(x, lambda ctx, leaf: _put(ctx, leaf, _device(ctx, target), bounds))
 
 
+@overload
+def seal(x: Plain, to: str | None = None, *, range: Any = None) -> MPObject: ...
+@overload
+def seal(x: Nest, to: str | None = None, *, range: Any = None) -> Nest: ...
 @of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.
@@ -177,6 +219,10 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     return _map(x, move)
 
 
+@overload
+def reveal(x: Plain, to: str | None = None) -> MPObject: ...
+@overload
+def reveal(x: Nest, to: str | None = None) -> Nest: ...
 @of_user
 def reveal(x: Any, to: str | None = None) -> Any:
     """Disclose values, with the consent ``reveal``.

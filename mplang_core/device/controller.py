@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from mplang_core.edsl import MPContext, MPObject, TraceContext
+from mplang_core.edsl import MPContext, MPObject, TraceContext, TraceVar
 from mplang_core.edsl.literals import is_literal, literal_type, read_args
 from mplang_core.errors import TraceError
 from mplang_core.feop import fe_materialize, is_feop, unflatten
@@ -49,7 +49,7 @@ def run_here(ctx: MPContext, op: Any, args: Any, kwargs: Any) -> Any:
     body = TraceContext(ctx.cluster_spec, local=True)
     params = [body.parameter(kind) for kind in program.pfunc.ins_info]
     outs = body.emit(program.pfunc.fn_type, params, program.pfunc.attrs)
-    body.graph.outputs = [out.value for out in outs]
+    body.graph.outputs = [cast(TraceVar, out).value for out in outs]
     plan, here = make_plan(body.graph, host_kernels), KernelContext(ctx, "controller")
     given = [ctx.read_literal(operand.value) for operand in program.inputs]
     return unflatten(program.out_tree, execute(plan, given, here))

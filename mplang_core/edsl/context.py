@@ -6,7 +6,8 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from mplang_core.edsl.without_data import WithoutData
@@ -42,6 +43,24 @@ class Cluster(Protocol):
         """
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """Entry of a catalogue that a program was traced by.
+
+    Attributes:
+        what: what it describes, such as ``data set 'people' of bank``.
+        read: returns the entry of a catalogue, which is ``None`` where none is known.
+        value: what it returned.
+    """
+
+    what: str
+    read: Callable[[Any], Any]
+    value: Any
+
+
 class Placement(Protocol):
     """Protocol of the device that a value is on."""
 
@@ -60,6 +79,7 @@ class MPContext(ContextBound, ABC):
     Attributes:
         catalogue: the data sets that its programs may name, as ``mplang_data`` has them; hashable.
             ``None`` for that of ``parent``.
+        entries: the entries of the catalogue that were read; ``None`` to record none.
         traced: the cache of traced functions; see :mod:`mplang_core.edsl.trace_cache`.
     """
 
@@ -67,6 +87,7 @@ class MPContext(ContextBound, ABC):
         self.cluster_spec = cluster_spec
         self.parent = parent
         self.catalogue: Any = None
+        self.entries: list[CatalogueEntry] | None = None
         self.fe_state: dict[str, FeState] = {}
         self.traced: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
@@ -90,6 +111,21 @@ class MPContext(ContextBound, ABC):
         while ctx is not None:
             yield ctx
             ctx = ctx.parent
+
+    def look_up(self, what: str, read: Callable[[Any], T]) -> T:
+        """Return an entry of the catalogue: that of ``with``, else that of a program or its host.
+
+        Args:
+            what: what it describes, for messages.
+            read: returns the entry of a catalogue, which is ``None`` where none is known.
+        """
+        chain = list(self.ancestors())
+        known = (given_catalogue.get(), *(each.catalogue for each in chain))
+        value = read(next((each for each in known if each is not None), None))
+        for each in chain:
+            if each.entries is not None:
+                each.entries.append(CatalogueEntry(what, read, value))
+        return value
 
     @abstractmethod
     def emit(
@@ -221,14 +257,42 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
 class MPObject(ContextBound, WithoutData, ABC):
     """Multi-party value: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
-    :mod:`mplang_core.edsl.operators` defines its operators.
+    It is the type of what functions of a program take and return. Operators, indexing and
+    iteration give values, too; :mod:`mplang_core.edsl.operators` defines them.
 
     Attributes:
         ctx: the context that it belongs to.
         device: the device that it is on; ``None`` if it is on no device.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> def double(x: mp.MPObject) -> mp.MPObject:
+        ...     return x + x
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     y = mp.evaluate(sim, double, 3)
+        ...     y.shape, str(y.dtype), str(y.mptype), mp.fetch(sim, y)
+        ((), 'int64', 'i64[]@{0}', [array(6)])
     """
 
     __slots__ = ("_uniform", "ctx", "device")
+
+    if TYPE_CHECKING:  # as define_operators defines them
+
+        def _binary(self, other: Any) -> MPObject: ...
+
+        def _unary(self) -> MPObject: ...
+
+        def _compare(self, other: object) -> MPObject: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __divmod__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
+        __pow__ = __matmul__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = _binary
+        __rpow__ = __rmatmul__ = __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _binary
+        __rdivmod__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __eq__ = __ne__ = _compare  # type: ignore[assignment]
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+
+        def __iter__(self) -> Iterator[MPObject]: ...
 
     def __init__(
         self, ctx: MPContext, device: Placement | None = None, uniform: bool = False

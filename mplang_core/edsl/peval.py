@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, cast
 
 from mplang_core.edsl.context import MPContext, MPObject, find_ctx, with_ctx
 from mplang_core.edsl.literals import constant, lift_literals, read_mask
-from mplang_core.edsl.tracer import TraceContext
+from mplang_core.edsl.tracer import TraceContext, TraceVar
 from mplang_core.errors import TraceError
 from mplang_core.feop import FeProgram, PFunction, fe_materialize, flatten, is_feop, unflatten
 from mplang_core.feop.decorator import meta_of
@@ -67,7 +67,7 @@ def peval(
     params = [body.parameter(kind) for kind in found]
     with with_ctx(body):
         outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
-    body.graph.outputs = [out.value for out in outs]
+    body.graph.outputs = [cast(TraceVar, out).value for out in outs]
     return emit_at(ctx, body.graph, given, None if rmask is None else read_mask(rmask))
 
 

@@ -34,7 +34,18 @@ def signature(args: Sequence[Any], kwargs: Mapping[str, Any], world: Mask) -> Ha
     return struct, tuple(_key(leaf, world) for leaf in leaves), preferred_here.get()
 
 
+def fits(traced: Hashable, asked: Hashable) -> bool:
+    """Return whether what was traced for one key serves another; a type serves each value of it."""
+    (struct, kinds, preferred), (other, leaves, now) = cast(Any, traced), cast(Any, asked)
+    return (struct, preferred) == (other, now) and all(
+        kind in (leaf, leaf[:1]) for kind, leaf in zip(kinds, leaves, strict=True)
+    )
+
+
 def _key(leaf: Any, world: Mask) -> Hashable:
+    """Return type, device and uniformity of a value, a type alone, or a literal with its class."""
+    if isinstance(leaf, MPType):
+        return (leaf,)
     if isinstance(leaf, MPObject):
         return leaf.type, leaf.device.name if leaf.device is not None else None, leaf.uniform
     if is_literal(leaf):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from abc import abstractmethod
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -46,12 +46,14 @@ class WithoutData:
             return f"write mp.invoke({call}, {name})"
         return f"write mp.device({self.device.name!r})({call})({name})"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if hasattr(type(self), name):  # a property that its type does not have
-            raise MissingAttributeError(f"{at()}{self.base_type} has no {name}")
-        raise MissingAttributeError(f"{at()}{self!r} has no {name!r}{self._advice(name)}")
+    if not TYPE_CHECKING:  # to which a misspelt attribute is an error
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if hasattr(type(self), name):  # a property that its type does not have
+                raise MissingAttributeError(f"{at()}{self.base_type} has no {name}")
+            raise MissingAttributeError(f"{at()}{self!r} has no {name!r}{self._advice(name)}")
 
     def _advice(self, name: str) -> str:
         if name in _FETCHED.split():

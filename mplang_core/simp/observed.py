@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from mplang_core.edsl import MPObject
+from mplang_core.edsl.interp import data_of
 from mplang_core.errors import PrecisionWarning
 from mplang_core.ir import Location, Operation, Program
 from mplang_core.mask import Mask
@@ -83,7 +84,7 @@ class ObservedHost(SimpHost):
     def literal(self, value: Any, parties: Mask) -> MPObject:
         """Return a value for a literal at some parties; diagnostics try programs on it."""
         made = super().literal(value, parties)
-        self._sample(made.value, value)
+        self._sample(data_of(made), value)
         return made
 
     def lift(self, literal: Any, parties: Mask | None = None) -> HostVar:

@@ -13,8 +13,8 @@ import mplang_core
 ROOT = Path(mplang_core.__file__).parent
 PACKAGES = [
     ROOT,
-    *sorted(ROOT.parent.glob("plugins/*/src/*/")),
-    *sorted(ROOT.parent.glob("examples/*/src/*/")),
+    *sorted(file.parent for file in ROOT.parent.glob("plugins/*/src/*/__init__.py")),
+    *sorted(file.parent for file in ROOT.parent.glob("examples/*/src/*/__init__.py")),
 ]
 
 DYNAMIC = {
@@ -58,6 +58,7 @@ def test_each_form_of_import_counts(tmp_path, source):
     "source",
     [
         "def __getattr__(name): ...",
+        "if not TYPE_CHECKING:\n    def __getattr__(name): ...",
         "import importlib\nimportlib.import_module('toy')",
         "from importlib import import_module as load",
         "__import__('toy')",
@@ -99,7 +100,8 @@ def cycle_in(graph: dict[str, set[str]]) -> list[str]:
 
 def imports_by_name(tree: ast.Module) -> bool:
     """Return whether a module has names that it imports when asked, or imports by a string."""
-    hooks = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    guarded = [each for node in tree.body if isinstance(node, ast.If) for each in node.body]
+    hooks = (node.name for node in [*tree.body, *guarded] if isinstance(node, ast.FunctionDef))
     named = (
         getattr(node, field, None)
         for node in ast.walk(tree)

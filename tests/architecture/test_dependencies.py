@@ -22,8 +22,14 @@ DISTRIBUTIONS = {
 }
 """Distributions that are not named like their modules."""
 
+STUBS = {"mplang-core-stubs": "has the names that it adds to mp, for type checkers"}
 WITHOUT_IMPORT = {
-    "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run"},
+    **dict.fromkeys(
+        ("mplang-analysis", "mplang-data", "mplang-dp", "mplang-guard", "mplang-simulator"), STUBS
+    ),
+    "mplang-trace": STUBS,
+    "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run", **STUBS},
+    "mplang-http": STUBS,
     "mplang-worker": {"mplang-cli": "the command mplang, of which worker and up are a part"},
     "mplang-spu": {"mplang-jax": "compiles functions of arrays to StableHLO"},
 }

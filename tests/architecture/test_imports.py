@@ -66,6 +66,25 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         _ = mp.NoSuchBackend
 
 
+def _imported(node):
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [each.name for each in node.names] if isinstance(node, ast.Import) else []
+
+
+def test_the_core_names_no_package_above_it():
+    """Not for type checkers either, whose imports import-linter leaves out."""
+    root = Path(mplang_core.__file__).parent
+    above = [
+        (file.name, node.lineno, module)
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        for module in _imported(node)
+        if module.startswith("mplang_") and module.partition(".")[0] != "mplang_core"
+    ]
+    assert not above
+
+
 NEUTRAL = ("mplang_core/ir", "plugins/mplang_analysis/src", "plugins/mplang_passes/src")
 """Parts that know ops by their interfaces."""
 

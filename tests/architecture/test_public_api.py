@@ -71,7 +71,8 @@ def exported(module: str) -> Mapping[str, object]:
     package = import_module(module)
     names = set(tiers(module.removesuffix(".ext"))[module])
     for node in ast.walk(ast.parse(inspect.getsource(package))):
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+        is_whole = isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+        if is_whole and node.module != "mplang_core._installed":  # it has stubs alone
             names |= {name for name in vars(import_module(str(node.module))) if name[0].isupper()}
     return {name: _member(package, name) for name in names}
 

@@ -25,6 +25,7 @@ TYPED: dict[str, list[str]] = {
     "mp.ClusterSpec.simple(2)": [],
     "mp.Simulator(cluster)": [],
     'mp.TableType((("age", "int64"), …))': ['("pay", "float64")'],
+    "mp.compile(fn)": [],
     "mp.compile(fn, *args, cluster_spec=cluster)": [],
     "mp.compile(fn, *args, cluster_spec=…)": ["cluster"],
     "mp.device('P0')": [],
@@ -73,7 +74,7 @@ ELSEWHERE: dict[str, str] = {
     "mp.analysis.costs(…)": "plugins/mplang_testing/tests/test_planted_changes.py::"
     "test_messages_that_are_not_counted_are_listed",
     "mp.catalogue(…)": "plugins/mplang_data/tests/test_datasets.py::"
-    "test_a_function_is_traced_again_by_another_catalogue",
+    "test_a_program_is_compiled_by_a_catalogue_file",
     "mp.device('P0')(lambda p: p.mean())(padded)": "plugins/mplang_tables/tests/test_tensors.py::"
     "test_sums_of_integers_do_not_wrap",
     "mp.device(...)(mplang_tables.to_tensor)(t, rows=...)": MISTAKES

@@ -76,6 +76,7 @@ def test_nothing_but_the_packages_that_are_named_is_installed(python):
     mine = {line.partition("==")[0].lower().replace("_", "-") for line in listed.split()}
     assert {name for name in mine if name.startswith("mplang")} == {
         "mplang-core",
+        "mplang-core-stubs",
         "mplang-analysis",
         "mplang-passes",
         "mplang-simulator",

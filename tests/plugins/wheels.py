@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 
 ROOT = pathlib.Path(__file__).parents[2]
+STUBS = ROOT / "plugins" / "mplang_core_stubs"  # which most packages require
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "MPLANG"))}
 
 
@@ -70,7 +71,7 @@ def run(*command: object, env: Mapping[str, str] = CLEAN, cwd: pathlib.Path | No
 def make_environment(
     home: pathlib.Path, projects: Sequence[pathlib.Path], *others: str
 ) -> pathlib.Path:
-    """Make an environment of the wheels of projects and what these ask for.
+    """Make an environment of the wheels of projects, the stubs, and what these ask for.
 
     Args:
         home: an empty folder.
@@ -80,7 +81,7 @@ def make_environment(
     Returns:
         The folder of the environment's programs.
     """
-    for project in projects:
+    for project in (STUBS, *projects):
         build = ("-m", "hatchling", "build", "-t", "wheel", "-d", home / "wheels")
         run(sys.executable, *build, cwd=project)
     venv.create(home / "env", with_pip=False)

@@ -32,8 +32,12 @@ def test_a_wheel_has_code_a_license_and_metadata(package):
         info = f"{label(package).replace('-', '_')}-{mplang_core.__version__}.dist-info/"
         metadata = wheel.read(f"{info}METADATA").decode()
     module = label(package).replace("-", "_")
+    code = {f"{module}/__init__.py", f"{module}/py.typed"}
+    if package.name == "mplang_core_stubs":
+        module = "mplang_core-stubs"
+        code = {f"{module}/_installed.pyi", f"{module}/py.typed"}
     assert {name.partition("/")[0] for name in names} == {module, info.rstrip("/")}
-    assert {f"{module}/__init__.py", f"{module}/py.typed", f"{info}licenses/LICENSE"} <= {*names}
+    assert {*code, f"{info}licenses/LICENSE"} <= {*names}
     assert not [name for name in names if re.search(r"(^|/)(conftest|test_\w+)\.py$", name)]
     assert "License-Expression: Apache-2.0" in metadata
     assert "](../" not in metadata
@@ -59,7 +63,8 @@ def test_the_programs_of_a_readme_run_where_it_says_what_to_install(package, tmp
     assert {name} <= set(installed) <= set(wheels())
     assert set(installed.values()) == {mplang_core.__version__}
     program = tmp_path / "program.py"
-    program.write_text(f"import {name.replace('-', '_')}\n\n{program_of(text)}", encoding="utf-8")
+    imported = "" if name == "mplang-core-stubs" else f"import {name.replace('-', '_')}\n\n"
+    program.write_text(f"{imported}{program_of(text)}", encoding="utf-8")
     run(python, "-I", program, cwd=tmp_path)
 
 

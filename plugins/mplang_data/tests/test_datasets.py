@@ -134,13 +134,6 @@ def test_nan_is_the_greatest_number_of_sql_wherever_the_filter_is(tmp_path, kind
     assert str(kept.to_pydict()) == "{'f': [1.0, -0.0]}"
 
 
-def test_a_function_is_traced_again_by_another_catalogue():
-    compiled = mp.compile(lambda: mp.dataset("bank", "people"), cluster_spec=cluster())
-    for columns in ({"a": [1]}, {"a": [1], "b": [2]}, {"b": [2.5]}):
-        with on_simulator({"bank": {"people": columns}}) as made:
-            assert mp.fetch(made, mp.evaluate(made, compiled)).to_pydict() == columns
-
-
 def test_a_party_is_found_before_a_device_of_another_one():
     nodes = [{"name": "a"}, {"name": "b"}]
     devices = {"b": {"kind": "PPU", "members": ["a"]}, "PB": {"kind": "PPU", "members": ["b"]}}

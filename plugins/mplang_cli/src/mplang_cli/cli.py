@@ -237,6 +237,16 @@ def new_plugin(
     _show(made, False)
 
 
+@app.command()
+def stubs() -> None:
+    """Write the names that installed packages add to mplang_core, for type checkers and editors."""
+    from mplang_cli.stubs import installed_file, stub
+
+    file = installed_file()
+    file.write_text(stub(), encoding="utf-8")
+    typer.echo(str(file))
+
+
 @app.command("compile")
 def compile_(
     source: Annotated[str, typer.Argument(help="A function, prog.py:fn.")],

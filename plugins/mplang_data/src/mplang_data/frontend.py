@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, MPObject, TableType
 from mplang_core.ext import TraceError, at
 from mplang_data.description import Description, Ranges, check_name, column_type
-from mplang_data.known import known_to
+from mplang_data.known import Catalogue
 
 
 def dataset(
@@ -59,18 +60,48 @@ def dataset(
         check_name(name)
         if isinstance(columns, str):
             raise TypeError(f"columns are a list, such as [{columns!r}]")
-        kind = None if type is None else _given(type, columns)
-        ranges: Ranges = ()
-        if kind is None:
-            found = known_to(ctx).get(owner, {}).get(name)
-            if found is None:
-                raise TypeError(_unknown(owner, name, list(known_to(ctx).get(owner, {}))))
-            kind = found.type if columns is None else found.of(columns)
-            ranges = found.ranges_of(kind)
+        if type is None:
+            asked = f"data set {name!r} of {owner}"
+            schema = ctx.look_up(asked, lambda known: _look_up(known, owner, name, columns))
+        else:
+            schema = _Schema(_given(type, columns))
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
-    made: MPObject = mp.device(device)(read)(name=name, type=kind, ranges=tuple(ranges))
+    attributes = {"name": name, "type": schema.kind, "ranges": tuple(schema.ranges)}
+    made: MPObject = mp.device(device)(read)(**attributes)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """What a program knows of a data set that it names: its type, and published ranges."""
+
+    kind: BaseType
+    ranges: Ranges = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}, ranges {list(self.ranges)}" if self.ranges else str(self.kind)
+
+
+def _look_up(
+    known: Catalogue | None, owner: str, name: str, columns: Sequence[str] | None
+) -> _Schema:
+    """Return what a catalogue has on some columns of a data set.
+
+    Raises:
+        TypeError: it has no such data set, or no such column.
+    """
+    if known is None:
+        raise TypeError(
+            "its schema is not known, as the program is compiled for no host, or one without data "
+            "sets. Compile it inside of `with mp.catalogue(…):`, or for a host by "
+            "compiled.trace(host), or give its type"
+        )
+    described = known.get(owner, {}).get(name)
+    if described is None:
+        raise TypeError(_unknown(owner, name, list(known.get(owner, {}))))
+    kind = described.type if columns is None else described.of(columns)
+    return _Schema(kind, described.ranges_of(kind))
 
 
 def _place(cluster: ClusterSpec, party: str) -> tuple[str, str]:

@@ -117,11 +117,3 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
         yield made
     finally:
         given_catalogue.reset(token)
-
-
-def known_to(ctx: Any) -> Catalogue:
-    """Return the catalogue of a context: that of ``with``, else that of a program or its host."""
-    found = given_catalogue.get()
-    for each in ctx.ancestors():
-        found = each.catalogue if found is None else found
-    return Catalogue({}) if found is None else found

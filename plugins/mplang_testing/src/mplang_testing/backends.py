@@ -128,12 +128,21 @@ class BackendSuite(BackendRefusals, kit=True):
                 host.close()
 
     def test_a_program_runs_many_times(self, mode: Mode) -> None:
-        """What is kept of a program between runs does not hold values of the first."""
+        """What was compiled is what runs, each time; what is kept of it holds no values."""
+        traced: list[Any] = []
+
+        def program(x: Any) -> Any:
+            traced.append(x)
+            return _pass_on(x)
+
         with self._host(2) as host:
-            compiled = compile(_pass_on, np.int64(0), cluster_spec=ClusterSpec.simple(2))
+            compiled = compile(program, np.int64(0), cluster_spec=ClusterSpec.simple(2))
+            reviewed = compiled.program
             for i in range(5):
                 found = fetch(host, evaluate(host, compiled, np.int64(i), mode=mode))
                 _expect("the result of a program that ran before", [None, i], found)
+        _expect("how often a compiled program was traced", 1, len(traced))
+        _expect("the digest of a program that ran", reviewed.digest, compiled.program.digest)
 
     def test_results_of_one_mode_are_arguments_in_the_other(self) -> None:
         """Values stay at the parties between programs."""

@@ -17,7 +17,7 @@ from mplang_cli.artifact.signature import Signature
 from mplang_core import ClusterSpec, CompiledFunction, Program, TracedFunction, verify
 from mplang_core.ext import ConfigError, TraceError, at, flatten
 
-Packable: TypeAlias = CompiledFunction | TracedFunction | Program
+Packable: TypeAlias = CompiledFunction[Any] | TracedFunction | Program
 """A function that was compiled for one kind of arguments, or traced; or a bare program."""
 
 

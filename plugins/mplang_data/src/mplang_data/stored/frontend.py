@@ -13,7 +13,7 @@ import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, Form, Mask, MPObject, MPType, TensorType
 from mplang_core.ext import TraceError, at, parse_base_type, run_program
 from mplang_data.description import check_name
-from mplang_data.known import known_to
+from mplang_data.known import Catalogue
 from mplang_data.stored.entry import check_storable, skeleton, unflatten
 
 
@@ -168,20 +168,32 @@ def _check_before(ctx: Any, name: str) -> None:
 
 
 def _known(ctx: Any, target: Any, name: str) -> tuple[str, list[BaseType]]:
-    """Return the nest and the types that the parties tell."""
+    """Return the nest and the types that the parties have in their catalogues."""
     parties = [ctx.cluster_spec.nodes[rank].name for rank in target.mask]
-    stored = known_to(ctx).stored
-    told = [stored.get(party, {}).get(name) for party in parties]
-    found = next((each for each in told if each is not None), None)
-    if found is None:
-        names = sorted(set().union(*(stored.get(party, {}) for party in parties)))
-        there = f"there are {', '.join(names)}" if names else "there is nothing"
-        raise TypeError(
-            f"nothing is known to be stored there under that name; {there}. What another host has "
-            "stored since this one connected is known after host.refresh()"
-        )
-    nest, kinds = found
+    asked = f"what is stored as {name!r} on {target.name}"
+    nest, kinds = ctx.look_up(asked, lambda known: _look_up(known, parties, name))
     return nest, [parse_base_type(kind) for kind in kinds]
+
+
+def _look_up(
+    known: Catalogue | None, parties: Sequence[str], name: str
+) -> tuple[str, tuple[str, ...]]:
+    """Return the nest and the types that a catalogue has of what is stored at some parties.
+
+    Raises:
+        TypeError: it has none.
+    """
+    stored = {} if known is None else known.stored
+    described = [stored.get(party, {}).get(name) for party in parties]
+    for each in described:
+        if each is not None:
+            return each
+    names = sorted(set().union(*(stored.get(party, {}) for party in parties)))
+    there = f"there are {', '.join(names)}" if names else "there is nothing"
+    raise TypeError(
+        f"nothing is known to be stored there under that name; {there}. What another host has "
+        "stored since this one connected is known after host.refresh()"
+    )
 
 
 def _given(ctx: Any, target: Any, type: Any) -> tuple[str, list[BaseType]]:
