@@ -15,7 +15,7 @@ import mplang_dp as dp
 import mplang_guard as guard
 import mplang_cli.introspect as introspect
 from mplang_data.stored.frontend import load as load
-from mplang_cli.text import parse as parse
+from mplang_cli import parse as parse
 from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
 from mplang_data.stored.frontend import store as store
