@@ -77,7 +77,7 @@ from mplang_core.types import (
     TensorType as TensorType,
 )
 
-if TYPE_CHECKING:  # which __getattr__ returns
+if TYPE_CHECKING:  # found by __getattr__
     from mplang_core._installed import *  # noqa: F403
     from mplang_core.device.cluster import (
         ClusterSpec as ClusterSpec,

@@ -117,7 +117,9 @@ def _exports(owner: str, module: str, name: str | None) -> bool:
     if name is None:
         parent, _, name = module.rpartition(".")
         return module in public or name in public.get(parent, ())
-    return module in public and (name in public[module] or owner == CORE)  # others add to its names
+    if owner == CORE and module in public and not _is_module(f"{module}.{name}"):
+        return True  # names that other packages add, as `Simulator`; Python looks the others up
+    return name in public.get(module, ())
 
 
 def _is_module(text: str) -> bool:

@@ -58,7 +58,7 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
     Example:
         >>> import pyarrow as pa
         >>> kind = TableType((("total", "int64"),))
-        >>> run('SELECT SUM("a") AS "total" FROM "x"', {"x": pa.table({"a": [1, 2]})}, kind)
+        >>> run_sql('SELECT SUM("a") AS "total" FROM "x"', {"x": pa.table({"a": [1, 2]})}, kind)
         pyarrow.Table
         total: int64
         ----
