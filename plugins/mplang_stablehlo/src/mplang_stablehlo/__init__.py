@@ -7,10 +7,11 @@ modules of any op that implements :class:`RunsStableHlo`.
 """
 
 from mplang_stablehlo.constants import constants_of_code
-from mplang_stablehlo.interface import RunsStableHlo, SeparatesPublicPart
+from mplang_stablehlo.interface import ComputesHere, RunsStableHlo, SeparatesPublicPart
 from mplang_stablehlo.text import Facts, Signature, facts_of, read, signature_of
 
 __all__ = [
+    "ComputesHere",
     "Facts",
     "RunsStableHlo",
     "SeparatesPublicPart",
