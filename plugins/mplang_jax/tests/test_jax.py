@@ -204,6 +204,22 @@ def test_32_bits_stay_32_bits():
     assert found.dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (jax.scipy.stats.norm.pdf, "f32"),
+        (lambda x: jax.scipy.stats.norm.cdf(x, 0.1, 2.5), "f32"),
+        (lambda x: jax.scipy.stats.cauchy.ppf(x), "f32"),
+        (lambda x: jax.scipy.stats.truncnorm.pdf(x, x, x), "f32"),
+        (lambda x: x * jnp.float64(0.1), "f64"),
+    ],
+    ids=["pdf", "cdf", "ppf", "truncnorm", "of 64 bits"],
+)
+def test_bools_in_scipy_have_the_type_that_jax_gives_them(fn, expected):
+    program = compiled(fn, mp.TensorType("bool", (3,)))
+    assert [str(kind) for kind in program.pfunc.outs_info] == [f"{expected}[3]"]
+
+
 def test_a_number_is_compiled_in_and_weakly_typed():
     program = compiled(lambda x, by: x * by, mp.TensorType("f32", (3,)), 2.5)
     assert [str(kind) for kind in program.pfunc.ins_info] == ["f32[3]"]

@@ -120,6 +120,30 @@ def test_ordinary_programs_raise_no_alarm(name):
     assert losses(*QUIET[name]) == []
 
 
+KEY = np.uint32([0, 7])
+DRAWN = {
+    "told": lambda x, k: jnp.log(x) + jax.random.uniform(k, (20,)),
+    "of a draw": lambda x, k: x / jax.random.randint(k, (20,), 0, 2),
+    "dropout": lambda x, k: jnp.where(jax.random.bernoulli(k, 0.3, (20,)), x / 0.7, 0),
+    "noise": lambda x, k: x + jax.random.normal(k, (20,)),
+    "shuffled": lambda x, k: x[jax.random.permutation(k, 20)],
+    "by a draw": lambda x, k: x / (1 + jax.random.uniform(k, (20,))),
+}
+
+
+@pytest.mark.parametrize("name", some(DRAWN, "told", "noise"))
+def test_functions_that_draw_are_tried_with_what_they_draw(name):
+    def program(x):
+        key = mp.constant(KEY)
+        return mp.reveal(mp.device("SP0")(DRAWN[name])(mp.seal(x), key), to="P0")
+
+    found = losses_of(program, F32)
+    assert len(found) == (name in ("told", "of a draw"))
+    for loss in found:
+        assert str(loss.line).startswith("test_losses_of_data.py:")
+        assert "infinity" in loss.text
+
+
 def test_what_was_computed_before_is_followed():
     def standardized(x):
         x = mp.seal(x)

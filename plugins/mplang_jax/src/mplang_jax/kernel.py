@@ -58,6 +58,21 @@ def _bound(code: bytes, x64: bool) -> Callable[[Sequence[Any]], Any]:
     return call
 
 
+def call(code: bytes, x64: bool, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of a code on arrays.
+
+    Args:
+        code: the compressed StableHLO.
+        x64: whether 64-bit types are enabled.
+        args: the operands.
+
+    Raises:
+        AdmissionError: the code has an op that is not allowed.
+    """
+    outs = _bound(code, x64)(args)
+    return outs if isinstance(outs, tuple) else (outs,)
+
+
 def _name_lines(op: Operation, code: bytes, error: Exception) -> None:
     """Raise an error that names the lines of a linked module; do nothing if it is no such one.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from mplang_analysis import (
     Constant,
     ConstantsRule,
@@ -15,7 +17,7 @@ from mplang_analysis import (
     SideChannels,
 )
 from mplang_passes import Exact
-from mplang_stablehlo import RunsStableHlo, constants_of_code, facts_of, signature_of
+from mplang_stablehlo import ComputesHere, RunsStableHlo, constants_of_code, facts_of, signature_of
 
 from mplang_core import Mask
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, Value
@@ -55,7 +57,7 @@ def _side_channels(op: Operation) -> SideChannels:
         return SideChannels(duration=range(len(op.inputs)))
 
 
-class _RunsOnXla(RunsStableHlo, Exact):
+class _RunsOnXla(RunsStableHlo, ComputesHere, Exact):
     def is_exact(self, op: Operation) -> bool:
         return facts_of(op.attrs["code"]).is_exact
 
@@ -76,6 +78,13 @@ class _RunsOnXla(RunsStableHlo, Exact):
         wide = any(op.attrs["x64"] for op in ops)
         attrs = {**ops[0].attrs, "code": code, "x64": wide}
         return replace(ops[0], inputs=tuple(ins), outputs=tuple(outs), attrs=attrs)
+
+    def compute(
+        self, op: Operation, args: Sequence[np.ndarray[Any, Any]]
+    ) -> Sequence[np.ndarray[Any, Any]]:
+        from mplang_jax.kernel import call
+
+        return call(op.attrs["code"], op.attrs["x64"], args)
 
 
 RUN = OpDef(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ from mplang_core import BaseType, FeSignature
 from mplang_core.ext import flatten, free_variables
 
 _JAX = os.path.dirname(jax.__file__) + os.sep
+_SCIPY = os.path.join(_JAX, "_src", "scipy", "")
 
 
 def has_64_bits(fn: Callable[..., Any], signature: FeSignature, consts: Sequence[Any]) -> bool:
@@ -78,7 +80,8 @@ def loses_precision(wide: Any, narrow: Any) -> bool:
     Rounding a Python float is no loss: it takes the type of the other operand. JAX's own functions
     are excluded, since their numbers follow the type. In a function that draws random numbers of
     64 bits only because such types are enabled, rounding any float is no loss: JAX draws other
-    numbers then.
+    numbers then. Nor is it in JAX's copy of SciPy if an operand is of bools: its constants have the
+    type that bools are converted to, which is then that of most bits.
 
     Args:
         wide: the jaxpr with 64-bit types.
@@ -89,11 +92,13 @@ def loses_precision(wide: Any, narrow: Any) -> bool:
     """
     before, after = list(_literals(wide)), list(_literals(narrow))
     if len(before) == len(after):
-        lost = [x for x, y in zip(before, after, strict=True) if not _kept(x, y)]
+        lost = [x for x, y in zip(before, after, strict=True) if not _kept(x.literal, y.literal)]
     else:
-        lost = [literal for literal in before if not _fits(literal)]
+        lost = [number for number in before if not _fits(number.literal)]
     if lost and _draws_64_bits(wide):
-        return any(np.asarray(literal.val).dtype.kind not in "fc" for literal in lost)
+        return not all(map(_is_float, lost))
+    if any(var.aval.dtype == bool for var in wide.invars):
+        return not all(_is_float(number) and _is_in_scipy(number) for number in lost)
     return bool(lost)
 
 
@@ -104,6 +109,25 @@ def _draws_64_bits(jaxpr: Any) -> bool:
         else any(_draws_64_bits(getattr(each, "jaxpr", each)) for each in inner_jaxprs(eqn))
         for eqn in jaxpr.eqns
     )
+
+
+class _Number(NamedTuple):
+    """Literal in a jaxpr, and the equation that takes it; ``None`` if it is a result."""
+
+    literal: Any
+    eqn: Any
+
+
+def _is_float(number: _Number) -> bool:
+    return np.asarray(number.literal.val).dtype.kind in "fc"
+
+
+def _is_in_scipy(number: _Number) -> bool:
+    if number.eqn is None or number.eqn.source_info.traceback is None:
+        return False
+    frames = number.eqn.source_info.traceback.frames
+    inside = itertools.takewhile(lambda frame: frame.file_name.startswith(_JAX), frames)
+    return any(frame.file_name.startswith(_SCIPY) for frame in inside)
 
 
 def _kept(before: Any, after: Any) -> bool:
@@ -123,15 +147,15 @@ def _fits(literal: Any) -> bool:
     return bool((back == x) | (x != x))
 
 
-def _literals(jaxpr: Any) -> Iterator[Any]:
+def _literals(jaxpr: Any) -> Iterator[_Number]:
     """Yield the numeric literals of a jaxpr, and of its inner functions that are not JAX's own."""
     for eqn in jaxpr.eqns:
-        yield from (var for var in eqn.invars if _is_number(var))
+        yield from (_Number(var, eqn) for var in eqn.invars if _is_number(var))
         for inner in inner_jaxprs(eqn):
             body = getattr(inner, "jaxpr", inner)
             if not _is_of_jax(body):
                 yield from _literals(body)
-    yield from (var for var in jaxpr.outvars if _is_number(var))
+    yield from (_Number(var, None) for var in jaxpr.outvars if _is_number(var))
 
 
 def _is_number(var: Any) -> bool:

@@ -367,7 +367,9 @@ def _lower(
         tuple(ShareType.of(kind, config) for kind in outs),
         attrs if public is None else {**attrs, "public": public},
     )
-    meta = {**made.meta, "diagnostics": compiled.diagnostics}
+    drawn = range(len(secret) + len(made.consts), len(secret) + len(known))
+    told = [each for each in compiled.diagnostics if each.chosen_of not in drawn]
+    meta = {**made.meta, "diagnostics": told}  # a draw is tried before a run: its numbers are known
     return FeProgram(pfunc, made.in_tree, made.out_tree, made.inputs, made.consts, meta)
 
 

@@ -19,8 +19,9 @@ from mplang_analysis import DATA, TRIALS, USUAL_DATA, Interval, Sampled, kinds_o
 
 from mplang_core import TensorType
 from mplang_core.ext import Diagnostic, Location, Operation
+from mplang_spu import public_part
 from mplang_spu.field import LARGEST_POWER
-from mplang_spu.ranges import is_admitted, ranges_of_run
+from mplang_spu.ranges import is_admitted, ranges_of_run, with_public_part
 from mplang_spu.reference_check.wrong_elements import MAX_ELEMENTS, PRODUCTS, Wrong, reaches
 from mplang_spu.share_type import ShareType, plain_of
 from mplang_spu.target import Target
@@ -56,9 +57,7 @@ def losses_of_run(op: Operation, ins: Sequence[Interval]) -> list[Diagnostic]:
     for value, interval in zip(op.inputs, ins, strict=True):
         if isinstance(value.type, TensorType):  # a share was told of where it was made
             found += _of_given(value.type, interval, target)
-    if op.attrs.get("public") is not None:  # its results are operands, and not known
-        return found
-    if not found and all(x.known for x in ins) and _is_suspect(op, ins, target):
+    if not found and all(x.known for x in ins):
         found += _of_trial_or_failure(op, ins, target)
     return found
 
@@ -76,10 +75,9 @@ def _of_given(kind: TensorType, x: Interval, target: Target) -> Iterator[Diagnos
 
 
 def _is_suspect(op: Operation, ins: Sequence[Interval], target: Target) -> bool:
-    kinds = [plain_of(value.type).dtype.value for value in op.inputs]
     held = [
-        _steps_around(x, target.step) if kind.startswith("f") else x
-        for kind, x in zip(kinds, ins, strict=True)
+        _steps_around(x, target.step) if kind.dtype.value.startswith("f") else x
+        for kind, x in zip(_kinds(op), ins, strict=True)
     ]
     found = ranges_of_run(op, held)
     return bool(found.steps) or any(status != "fits" for status in found.statuses)
@@ -89,6 +87,9 @@ def _of_trial_or_failure(
     op: Operation, ins: Sequence[Interval], target: Target
 ) -> list[Diagnostic]:
     try:
+        ins = with_public_part(op, ins)
+        if not all(x.known for x in ins) or not _is_suspect(op, ins, target):
+            return []
         return _of_trial(op, ins, target)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
@@ -106,10 +107,9 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Di
     function = flat_function(code)
     if sum(kind.size for kind in function.kinds) > MAX_ELEMENTS:
         return []
-    kinds = [cast(TensorType, plain_of(value.type)) for value in op.inputs]
     samples = [
         x if isinstance(x, Sampled) else sample_within(kind, x)
-        for kind, x in zip(kinds, ins, strict=True)
+        for kind, x in zip(_kinds(op), ins, strict=True)
     ]
     within = f"for {' and '.join(kinds_of(samples))}"
     found: dict[Location | None, Diagnostic] = {}
@@ -121,6 +121,13 @@ def _of_trial(op: Operation, ins: Sequence[Interval], target: Target) -> list[Di
             if len(found) < MAX_LINES:
                 found.setdefault(line, Diagnostic(text, line))
     return list(found.values())
+
+
+def _kinds(op: Operation) -> Sequence[TensorType]:
+    """Return the types of what libspu takes in plain: of the operands and of public results."""
+    types = [value.type for value in op.inputs]
+    public = public_part.results_of(op.attrs.get("public"), types)
+    return [*(cast(TensorType, plain_of(kind)) for kind in types), *public]
 
 
 def _steps_around(x: Interval, step: float) -> Interval:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from mplang_analysis import UNKNOWN, HasRanges, Interval, OpRanges, Sampled, StepRange, kinds_of
-from mplang_stablehlo import read
+from mplang_analysis import (
+    TRIALS,
+    UNKNOWN,
+    HasRanges,
+    Interval,
+    OpRanges,
+    Sampled,
+    StepRange,
+    kinds_of,
+)
+from mplang_stablehlo import ComputesHere, read
 
 from mplang_core import TensorType
 from mplang_core.ext import Location, Operation, Value, interface_of
@@ -56,7 +65,7 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
 
     Args:
         op: an ``spu.run_jax``.
-        ins: the interval of each operand.
+        ins: the interval of each operand, also as :func:`with_public_part` returns them.
 
     Returns:
         Intervals and statuses of the results, and the steps that the field does not hold.
@@ -71,7 +80,8 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
         module = _module(op.attrs["program"]["code"])
     except ValueError:  # SPU refuses it
         return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
-    found = intervals(module, [*ins, *_of_public_part(op, ins)], fixed_point(field.target.fxp))
+    ins = with_public_part(op, ins)
+    found = intervals(module, ins, fixed_point(field.target.fxp))
     statuses = [
         field.holds(x, _is_float(kind.plain)) for x, kind in zip(found.results, outs, strict=True)
     ]
@@ -79,17 +89,59 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     return OpRanges(results, statuses, list(_steps(op, found, field)))
 
 
-def _of_public_part(op: Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Return the intervals of what each member computes before, by the rule of ``jax.run``."""
+def with_public_part(op: Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
+    """Return the intervals of what libspu takes: of the operands and of public results.
+
+    Public results that depend on samples are samples.
+
+    Args:
+        op: an ``spu.run_jax``.
+        ins: the interval of each operand; returned as they are if the others are there.
+    """
     public = op.attrs.get("public")
-    if public is None:
-        return ()
+    if public is None or len(ins) > len(op.inputs):
+        return ins
     takes = [op.inputs[i].type for i in public["takes"]]
-    outs = tuple(map(Value, public_part.results_of(public, [value.type for value in op.inputs])))
+    kinds = public_part.results_of(public, [value.type for value in op.inputs])
+    outs = tuple(map(Value, kinds))
     run = Operation("jax.run", tuple(map(Value, takes)), outs, public["program"])
-    rule = interface_of(run, HasRanges)
-    given = [ins[i] for i in public["takes"]]
-    return [UNKNOWN] * len(outs) if rule is None else rule.ranges(run, given).outputs
+    rule, given = interface_of(run, HasRanges), [ins[i] for i in public["takes"]]
+    found = [UNKNOWN] * len(outs) if rule is None else rule.ranges(run, given).outputs
+    return [*ins, *(_public_samples(run, given, found) or found)]
+
+
+def _public_samples(
+    run: Operation, given: Sequence[Interval], found: Sequence[Interval]
+) -> Sequence[Interval]:
+    """Return the results of the public part with numbers, if its operands have some."""
+    engine = interface_of(run, ComputesHere)
+    samples = [x for x in given if isinstance(x, Sampled)]
+    sizes = sum(cast(TensorType, value.type).size for value in run.outputs)
+    if engine is None or len(samples) < len(given) or sizes > MAX_ELEMENTS:
+        return ()
+
+    @functools.cache
+    def computed(trial: int) -> Sequence[np.ndarray[Any, Any]]:
+        kinds = [cast(TensorType, value.type).dtype.numpy for value in run.inputs]
+        drawn = [x.draw(trial).astype(kind) for x, kind in zip(samples, kinds, strict=True)]
+        return engine.compute(run, drawn)
+
+    return [
+        Sampled(
+            *(_ends(i, computed) if not x.known else (x.low, x.high)),
+            kinds_of(samples),
+            lambda trial, i=i: computed(trial)[i],  # type: ignore[misc]
+        )
+        for i, x in enumerate(found)
+    ]
+
+
+def _ends(i: int, computed: Callable[[int], Sequence[np.ndarray[Any, Any]]]) -> tuple[float, float]:
+    """Return the least and the largest number of a result: those of random bits have no rule."""
+    arrays = [computed(trial)[i] for trial in range(TRIALS)]
+    if not arrays[0].size:
+        return 0, 0
+    return min(x.min().item() for x in arrays), max(x.max().item() for x in arrays)
 
 
 def _samples(
@@ -98,7 +150,7 @@ def _samples(
     """Return the results with numbers, if all operands have some; they are made when needed."""
     samples = [x for x in ins if isinstance(x, Sampled)]
     code = op.attrs["program"]["code"]
-    if len(samples) < len(ins) or not ins or op.attrs.get("public") is not None:
+    if len(samples) < len(ins) or not ins:
         return ()
 
     @functools.cache

@@ -6,11 +6,12 @@ This package needs no JAX; :mod:`mplang_stablehlo.ext` does.
 """
 
 from mplang_stablehlo.constants import constants_of_code
-from mplang_stablehlo.interface import RunsStableHlo, SeparatesPublicPart
+from mplang_stablehlo.interface import ComputesHere, RunsStableHlo, SeparatesPublicPart
 from mplang_stablehlo.source_parts import parts_of
 from mplang_stablehlo.text import Facts, Signature, facts_of, read, signature_of
 
 __all__ = [
+    "ComputesHere",
     "Facts",
     "RunsStableHlo",
     "SeparatesPublicPart",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from mplang_core import FeProgram, PFunction
 from mplang_core.ext import Operation, Value, interface_of
@@ -51,6 +53,24 @@ class SeparatesPublicPart(Protocol):
             The op that computes public values, which it takes of the program's operands and
             constants by number, ``None`` if they are constants; these numbers; the program of the
             rest, which takes the results after all others. ``None`` if there is no public part.
+        """
+
+
+@runtime_checkable
+class ComputesHere(Protocol):
+    """Op interface: the op can be computed in this process, without parties."""
+
+    def compute(
+        self, op: Operation, args: Sequence[np.ndarray[Any, Any]]
+    ) -> Sequence[np.ndarray[Any, Any]]:
+        """Return the results of the op.
+
+        Args:
+            op: the op.
+            args: its operands.
+
+        Raises:
+            AdmissionError: the engine refuses the code.
         """
 
 

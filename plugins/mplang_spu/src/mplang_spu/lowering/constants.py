@@ -26,11 +26,14 @@ class BadConstant:
             ``main``.
         text: the problem and its remedy.
         fatal: whether the op's result is certainly wrong.
+        chosen_of: the number of the operand of ``main`` that the op combines with it, if a select
+            may discard the result; else ``None``.
     """
 
     op_index: int
     text: str
     fatal: bool = False
+    chosen_of: int | None = None
 
 
 def index_ops(rewriter: Rewriter) -> None:
@@ -152,8 +155,23 @@ def _diagnose(
         name, place = ("the result", op.operands[i].owner) if ends else (_name(op), op)
         chosen = chosen or _is_selected(op)
         text = f"{what} reaches {name}{' if it is selected' if chosen else ''}: {why}"
-        return BadConstant(_op_index(place), text, fatal and not chosen)
+        of = _argument(op, i) if chosen else None
+        return BadConstant(_op_index(place), text, fatal and not chosen, of)
     return None
+
+
+def _argument(op: ir.Operation, i: int) -> int | None:
+    """Return the operand of ``main`` that an op of two has beside operand ``i``, by number."""
+    if len(op.operands) != 2:
+        return None
+    value = op.operands[1 - i]
+    while isinstance(value.owner, ir.Operation) and _name(value.owner) in _MOVES:
+        value = value.owner.operands[0]
+    if isinstance(value.owner, ir.Operation):
+        return None
+    if value.owner.owner.operation.name != "func.func":
+        return None
+    return int(ir.BlockArgument(value).arg_number)
 
 
 def _is_selected(op: ir.Operation) -> bool:
