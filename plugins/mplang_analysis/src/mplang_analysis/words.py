@@ -155,12 +155,7 @@ def failures() -> list[str]:
 
 
 def functions() -> dict[str, list[Function]]:
-    """Return what installed guards compute, by name.
-
-    Example:
-        >>> sorted(functions())
-        ['count', 'histogram', 'mean', 'std', 'sum', 'units']
-    """
+    """Return what installed guards compute, by name."""
     found: dict[str, list[Function]] = {}
     for _, words in installed():
         for each in words.functions:
@@ -169,12 +164,7 @@ def functions() -> dict[str, list[Function]]:
 
 
 def guard_families() -> list[str]:
-    """Return the families of installed guards, which rules name as declassifiers.
-
-    Example:
-        >>> guard_families()
-        ['dp', 'guard']
-    """
+    """Return the families of installed guards, which rules name as declassifiers."""
     return [family for family, words in installed() if words.functions]
 
 
