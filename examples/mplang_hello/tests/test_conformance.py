@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mplang_core as mp
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 from mplang_core import TensorType
 from mplang_testing import (
@@ -14,6 +15,7 @@ from mplang_testing import (
     CommunicatorSuite,
     DeviceSuite,
     FeopSuite,
+    GuardSuite,
     KernelSuite,
     Of,
     PartyOpSuite,
@@ -30,6 +32,10 @@ from mplang_hello.backend import Inline, InlineCommunicator
 
 X = np.float32([[1, 2, 6], [0, 0, 9]])
 HALVES = kernels.split(None, X)
+PEOPLE = Of(
+    mp.TableType((("id", "int64"), ("pay", "double"))),
+    pa.table({"id": [1, 2, 3], "pay": [1.0, 2.0, 3.0]}),
+)
 BOTH = Of(HalfType(TensorType.of(X)), *HALVES)  # each of two parties has one
 
 SAMPLES = (
@@ -55,6 +61,12 @@ SAMPLES = (
         attrs={"row": 1},
         parties=2,
         expect=lambda rows: (kernels.join(None, *rows) == X[1]).all(),
+    ),
+    Sample(
+        "hello.spread",
+        PEOPLE,
+        attrs={"column": "pay", "unit": "id", "k": 3},
+        expect=lambda found: found.to_pylist() == [{"var": 1.0}],
     ),
     Sample(
         "hello.convert",
@@ -147,6 +159,11 @@ class TestVault(DeviceSuite):
                 },
             }
         )
+
+
+class TestGuards(GuardSuite):
+    family = "hello"
+    samples = tuple(each for each in SAMPLES if each.op == "hello.spread")
 
 
 class TestBackend(BackendSuite):

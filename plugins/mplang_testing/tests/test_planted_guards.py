@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mplang_analysis import Function, Words, words
 
 pytest_plugins = ["pytester"]
 pytestmark = [
@@ -15,7 +16,7 @@ from collections import defaultdict
 
 import numpy as np
 import pyarrow as pa
-from mplang_analysis import Guarding, GuardRule
+from mplang_analysis import Function, Guarding, GuardRule
 from mplang_tables import arrow
 from mplang_testing import GuardSuite, Of, Sample
 
@@ -32,7 +33,7 @@ def guarding(op):
     return Guarding({units}, {uses}, {k}, {epsilon}, max_share={max_share})
 
 
-@mp.simple_op("fault.total", interfaces=[GuardRule(guarding)], reads=())
+@mp.simple_op("fault.total", interfaces=[GuardRule(guarding, {functions})], reads=())
 def total(x: mp.TableType) -> mp.TableType:
     """Add up by city."""
     return GIVES
@@ -72,6 +73,7 @@ RIGHT = {
     "k": "3",
     "epsilon": "0",
     "max_share": "600_000",
+    "functions": "()",
     "rows": 'row["id"] is not None',
     "counts": 'has(row["pay"])',
     "enough": "len(units) >= 3 and largest <= 0.6 * sum(units.values())",
@@ -79,6 +81,17 @@ RIGHT = {
     "told": "len(pays)",
     "samples": '(Sample("fault.total", Of(KIND, arrow.schema(KIND).empty_table())),)',
 }
+
+
+WORDS = Words([Function("sum", lambda kind: kind == "double"), Function("count")])
+
+
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """What the entry point of the package would name."""
+    given = {"fault": WORDS}
+    monkeypatch.setattr(words, "words_of", given.__getitem__)
+    return given
 
 
 def guard(**changes):
@@ -90,7 +103,7 @@ def guard(**changes):
 
 def test_without_a_fault_all_pass(run):
     result = run(guard())
-    assert result.parseoutcomes() == {"passed": 8}, result.stdout.str()
+    assert result.parseoutcomes() == {"passed": 10}, result.stdout.str()
 
 
 ENOUGH = "len(rows) >= 3 and largest <= 0.6 * sum(units.values())"
@@ -160,10 +173,31 @@ FEW = "fault.total tells something of fewer than k = 3 units"
         (
             {"uses": '{"city": ["by"], "pay": ["sum", "match"]}'},
             "columns_that_are_there",
-            ["fault.total uses columns for match"],
+            [
+                "fault.total says what its table contradicts",
+                "got: *the role 'match', which lineage",
+            ],
         ),
         ({"total": "1 / 0"}, "fewer_units", ["fault.total fails", "got: *ZeroDivisionError"]),
+        (
+            {"functions": '[Function("sum")]'},
+            "columns_that_are_there",
+            ["got: *the functions ?'count'?, and its GuardRule declares ?'sum'?"],
+        ),
+        (
+            {"uses": '{"city": ["by"], "pay": ["by"]}'},
+            "groups_by",
+            [
+                "fault.total tells more of 'pay' than groups by it",
+                "expected: the same whatever is in 'pay' of 2 units that have it alone",
+            ],
+        ),
         ({"samples": "()"}, "sample_of_every", ["*add *fault.total"]),
+        (
+            {"k": "1"},
+            "sample_of_every",
+            ["the samples of fault.total count to 1 only", "to do: *add one with k = 3"],
+        ),
         (
             {"epsilon": "1_000_000", "k": "0", "enough": "True"},
             "noise",
@@ -188,6 +222,28 @@ FEW = "fault.total tells something of fewer than k = 3 units"
 )
 def test_a_guard_that_does_something_else(caught, changes, test, lines):
     caught(guard(**changes), test, *lines)
+
+
+UNTOLD = "what guards of the family 'fault' compute is not what it declares"
+
+
+@pytest.mark.parametrize(
+    ("functions", "lines"),
+    [
+        ([Function("sum")], [UNTOLD, "to do: *declare ?'count'? in Words(functions=…) of an"]),
+        ([*WORDS.functions, Function("var")], [UNTOLD, "to do: *add samples of ?'var'?"]),
+        (
+            [Function("sum", lambda kind: kind == "string"), Function("count")],
+            [
+                "fault.total computes sum of 'pay', and declares it is of other columns",
+                "expected: Function('sum', of=…) that takes double",
+            ],
+        ),
+    ],
+)
+def test_functions_that_rules_are_told_otherwise_of(caught, declared, functions, lines):
+    declared["fault"] = Words(functions)
+    caught(guard(), "rules_can_name", *lines)
 
 
 NOISE = {

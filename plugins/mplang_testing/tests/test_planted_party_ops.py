@@ -83,7 +83,7 @@ def op(**changes):
     "changes",
     [
         {},
-        {"messages": "[*(Message(a, b, 0) for a, b in links), Message(0, 2, 0, when='if odd')]"},
+        {"messages": "[*(Message(a, b, 0) for a, b in links), Message(0, 2, 0, when='if asked for')]"},
         {"samples": '(PartySample("fault.pass_on", lambda x: use(use(x)), np.arange(3)),)'},
         {"interfaces": "[Copy()]", "effects": "NONE", "total": "True"},
         {"effects": "FRESH", "result": "got + np.random.default_rng().integers(9, size=3)"},
@@ -231,6 +231,16 @@ def test_an_op_among_parties_that_sends_other_messages(caught, changes, test, li
             {"messages": "[Message(a, b, 7) for a, b in links]"},
             DOES_IT,
             ["messages() of fault.pass_on names operand 7", "expected: one of 1 operands"],
+        ),
+        (
+            {"messages": "[Message(a, b, 0, when='if it rains') for a, b in links]"},
+            DOES_IT,
+            ["messages() of fault.pass_on names the condition 'if it rains'", "*mplang.words"],
+        ),
+        (
+            {"interfaces": "[Copy()]", "sources": "(7,)"},
+            COPY,
+            ["*output 0, i64?3?@{0, 1, 2}, is a copy of operand 7, which is not there*"],
         ),
         (
             {"messages": "[Message(a, b + 1, 0) for a, b in links]"},

@@ -3,6 +3,7 @@
 from mplang_hello.broadcast import broadcast
 from mplang_hello.ops import join, pick, split, standardize, summarize
 from mplang_hello.rate import Rate, convert
+from mplang_hello.spread import spread
 from mplang_hello.types import Half, HalfType, Summary, SummaryType
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "join",
     "pick",
     "split",
+    "spread",
     "standardize",
     "summarize",
 ]

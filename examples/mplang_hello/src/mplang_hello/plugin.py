@@ -21,12 +21,13 @@ from mplang_hello import backend, device, kernels, ops, types
 from mplang_hello.broadcast import BROADCAST, send_or_receive
 from mplang_hello.broadcast_once import broadcast_once
 from mplang_hello.rate import Rate, convert
+from mplang_hello.spread import of_enough, spread
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Provide the feops."""
-    return [ops.summarize, ops.standardize, ops.split, ops.join, ops.pick, convert]
+    return [ops.summarize, ops.standardize, ops.split, ops.join, ops.pick, convert, spread]
 
 
 @hookimpl
@@ -55,6 +56,7 @@ def mplang_kernels() -> Sequence[KernelSpec]:
         KernelSpec(["hello.join"], kernels.join),
         KernelSpec(["hello.pick"], kernels.pick),
         KernelSpec(["hello.convert"], kernels.convert),
+        KernelSpec(["hello.spread"], of_enough),
         KernelSpec(["hello.broadcast"], send_or_receive),
     ]
 

@@ -22,7 +22,14 @@ BETWEEN = ", "
 """What stands between the conditions of a row."""
 
 
-class What(StrEnum):
+class Word(StrEnum):
+    """Word of an enumeration; reports, rules and tests have it as plain text."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class What(Word):
     """Kinds of rows of a disclosure table; the analysis alone makes rows."""
 
     MOVE = "move"
@@ -36,7 +43,7 @@ class What(StrEnum):
     CHANGE = "change"
 
 
-class When(StrEnum):
+class When(Word):
     """Conditions of rows: how often, or when, something is told."""
 
     ONCE = "once"
@@ -48,7 +55,7 @@ class When(StrEnum):
     IF_IT_DEVIATES = "if it deviates"
 
 
-class Role(StrEnum):
+class Role(Word):
     """Uses of a column by which rows are made or grouped; any other use is a function."""
 
     BY = "by"
@@ -155,12 +162,7 @@ def failures() -> list[str]:
 
 
 def functions() -> dict[str, list[Function]]:
-    """Return what installed guards compute, by name.
-
-    Example:
-        >>> sorted(functions())
-        ['count', 'histogram', 'mean', 'std', 'sum', 'units']
-    """
+    """Return what installed guards compute, by name."""
     found: dict[str, list[Function]] = {}
     for _, words in installed():
         for each in words.functions:
@@ -169,12 +171,7 @@ def functions() -> dict[str, list[Function]]:
 
 
 def guard_families() -> list[str]:
-    """Return the families of installed guards, which rules name as declassifiers.
-
-    Example:
-        >>> guard_families()
-        ['dp', 'guard']
-    """
+    """Return the families of installed guards, which rules name as declassifiers."""
     return [family for family, words in installed() if words.functions]
 
 

@@ -100,6 +100,11 @@ class People:
             cells |= {least: self.made[least][column] - 2, most: self.made[most][column] + 2}
         return self._with(column, cells)
 
+    def regrouped(self, column: str, last: int, group: int) -> People:
+        """Return it with the last rows in another group by one column, as by the others before."""
+        cell = value_of(dict(self.kind.columns)[column], group)
+        return self._with(column, dict.fromkeys(range(len(self.made))[-last:], cell))
+
     def table(self) -> Any:
         """Return it as an Arrow table."""
         columns = {name: [row[name] for row in self.made] for name, _ in self.kind.columns}

@@ -7,29 +7,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding
-from mplang_analysis.ext import guarding_of
+from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding, Role
+from mplang_analysis.ext import guarding_of, words
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry
-from mplang_core.ext import HostVar, OpDef, Operation, SimpHost, VerifyError, interface_of, op_defs
+from mplang_core.ext import (
+    HostVar,
+    OpDef,
+    Operation,
+    PluginError,
+    SimpHost,
+    VerifyError,
+    interface_of,
+    op_defs,
+)
 from mplang_testing.guard_tables import People, noise_differs, noise_tells, numbers_of
 from mplang_testing.sample import Of, Sample, local_program
 from mplang_testing.suite import Suite, complain, numbered
+from mplang_testing.tables import value_of
 from mplang_testing.values import close
 from mplang_testing.waiting import DEADLINE
 
 NOISY_RUNS = 100  # of each table whose results are compared as distributions
 ADDITIVE = {"count", "sum", "mean"}
-RESERVED = {"filter", "match", "unit"}
-"""Roles that columns have by the lineage of a table, and that no guard gives them."""
 
 
 class GuardSuite(Suite, kit=True):
     """The guards of a family do what their interface ``Declassifies`` says.
 
     Rules of owners go by what a guard says of itself: the units that it counts, ``k``,
-    ``max_share``, and what each column is used for. The guard is run on tables that are made for
+    ``max_share``, what each column is used for, and the functions that its package declares by an
+    entry point of the group ``mplang.words``. The guard is run on tables that are made for
     it. Of two tables that differ only in what it must not tell, the results are the same; with
     noise, they are held against ``epsilon`` and ``delta`` as far as some hundred runs can tell.
 
@@ -74,19 +83,58 @@ class GuardSuite(Suite, kit=True):
                 fix=f"add {sorted(there - used)}, remove {sorted(used - there)}; an op is a guard "
                 "if its OpDef has the interface GuardRule(…)",
             )
+        guards = [_Guard.of(sample) for sample in self.samples]
+        tried = {guard.name for guard in guards if guard.says.k != 1 or guard.says.epsilon}
+        if tried != used:
+            complain(
+                f"the samples of {', '.join(sorted(used - tried))} count to 1 only",
+                expected="a sample with k above 1: of one unit, every number is of enough",
+                got="k = 1",
+                fix="add one with k = 3",
+            )
+
+    def test_rules_can_name_its_functions(self) -> None:
+        """What guards of the family compute is what the package declares, and each is tried."""
+        try:
+            declared = {each.name: each for each in words.words_of(self.family).functions}
+        except PluginError as error:
+            complain(
+                f"the words of the family {self.family!r} do not load",
+                expected=f"an entry point {self.family!r} of {words.GROUP} that names a Words",
+                got=error,
+                fix="correct the module; it imports no engine",
+            )
+        used: dict[str, None] = {}
+        for guard in map(_Guard.of, self.samples):
+            types = dict(guard.kind.columns)
+            for column, uses in guard.says.uses.items():
+                for name in (use for use in uses if use != Role.BY):
+                    used[name] = None
+                    is_unit = column in guard.says.units
+                    if name in declared and not declared[name].offers(
+                        types[column], is_unit=is_unit
+                    ):
+                        complain(
+                            f"{guard.name} computes {name} of {column!r}, and declares it is of "
+                            "other columns",
+                            expected=f"Function({name!r}, of=…) that takes {types[column]}",
+                            got=declared[name],
+                            fix="correct the Function: else owners are not offered it",
+                        )
+        if used.keys() != declared.keys():
+            complain(
+                f"what guards of the family {self.family!r} compute is not what it declares",
+                expected=f"samples of each of {sorted(declared) or '(no function is declared)'}",
+                got=f"{sorted(used)}",
+                fix=f"declare {sorted(used.keys() - declared.keys())} in Words(functions=…) of an "
+                f"entry point {self.family!r} of {words.GROUP}, or rules of owners cannot name "
+                f"them; add samples of {sorted(declared.keys() - used.keys())}",
+            )
 
     def test_it_names_columns_that_are_there(self, sample: Sample) -> None:
         """Units and uses are of its first operand, and it counts units, or adds noise."""
         guard = _Guard.of(sample)
         found = guard.says
-        roles = {use for of in found.uses.values() for use in of} & RESERVED
-        if roles:
-            complain(
-                f"{guard.name} uses columns for {', '.join(sorted(roles))}",
-                expected="functions, and 'by' for what it groups by",
-                got=dict(found.uses),
-                fix="rename it: filters, matches and units are told of lineage",
-            )
         if not found.k and not found.epsilon:
             complain(
                 f"{guard.name} counts no units, and adds no noise",
@@ -136,6 +184,23 @@ class GuardSuite(Suite, kit=True):
                 )
                 wanted = f"nothing of {column!r}, of which {guard.says.k - 1} units have a value"
                 self._check_same(guard, one, other, what, f"{wanted} ({missing} elsewhere)", fix)
+
+    def test_columns_that_it_groups_by_are_told_of_groups_only(self, sample: Sample) -> None:
+        """A column with the role ``by`` is told for groups of ``k`` units, and in no number."""
+        guard = _Guard.of(sample)
+        if not guard.says.k > 1:
+            return
+        units, rows = guard.says.k - 1, 4 * (guard.says.k - 1)
+        people = guard.people().rows(guard.enough).rows(units, per_unit=4, start=guard.enough)
+        for column in guard.by:
+            if not guard.has_groups(column):
+                continue
+            one, other = (people.regrouped(column, rows, group) for group in (1, 2))
+            self._check_same(
+                guard, one, other, f"tells more of {column!r} than groups by it",
+                f"the same whatever is in {column!r} of {units} units that have it alone",
+                f"name the functions of {column!r} in Guarding(uses=…), and leave small groups out",
+            )  # fmt: skip
 
     def test_no_unit_adds_more_than_max_share(self, sample: Sample) -> None:
         """A number of which one unit adds a larger part is not told."""
@@ -276,7 +341,7 @@ class _Guard:
     @property
     def by(self) -> list[str]:
         """The columns that it groups by."""
-        return [name for name, uses in self.says.uses.items() if "by" in uses]
+        return [name for name, uses in self.says.uses.items() if Role.BY in uses]
 
     @property
     def values(self) -> list[str]:
@@ -300,6 +365,11 @@ class _Guard:
     def named(self) -> list[str]:
         """The columns that it names."""
         return list(dict.fromkeys([*self.says.units, *self.says.uses]))
+
+    def has_groups(self, column: str) -> bool:
+        """Return whether a column holds three different groups."""
+        kind = dict(self.kind.columns)[column]
+        return len({str(value_of(kind, group)) for group in (0, 1, 2)}) == 3
 
     def missing(self, column: str) -> list[Any]:
         """Return what counts as no value in a column."""
