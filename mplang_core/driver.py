@@ -7,10 +7,10 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
-from mplang_core.edsl.context import CatalogueEntry, given_catalogue
+from mplang_core.edsl.context import CatalogueEntry, Cluster, given_catalogue
 from mplang_core.edsl.trace_cache import fits, signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
@@ -22,9 +22,6 @@ from mplang_core.simp.host import Mode, SimpHost
 from mplang_core.tracebacks import of_user
 from mplang_core.types import Form
 
-if TYPE_CHECKING:  # pydantic takes long to import
-    from mplang_core.device.cluster import ClusterSpec
-
 K = TypeVar("K")
 R = TypeVar("R")
 V = TypeVar("V")
@@ -35,11 +32,11 @@ class _Trace:
     """Traced function, with what it was traced for."""
 
     key: Hashable
-    cluster: ClusterSpec
+    cluster: Cluster
     entries: Sequence[CatalogueEntry]
     tfn: TracedFunction
 
-    def serves(self, key: Hashable, cluster: ClusterSpec) -> bool:
+    def serves(self, key: Hashable, cluster: Cluster) -> bool:
         return (self.key == key or fits(self.key, key)) and self.cluster == cluster
 
     def check(self, catalogue: Any) -> None:
@@ -69,7 +66,7 @@ class CompiledFunction(Generic[R]):
         cluster_spec: its cluster; ``None`` for the cluster of the host that evaluates it.
     """
 
-    def __init__(self, fn: Callable[..., R], cluster_spec: ClusterSpec | None) -> None:
+    def __init__(self, fn: Callable[..., R], cluster_spec: Cluster | None) -> None:
         self.fn = fn
         self.cluster_spec = cluster_spec
         self._catalogue = given_catalogue.get()
@@ -94,7 +91,7 @@ class CompiledFunction(Generic[R]):
         """
         cluster = self.cluster_spec
         if parent is not None:
-            cluster = cluster or parent.cluster_spec  # type: ignore[assignment]
+            cluster = cluster or parent.cluster_spec
             if cluster != parent.cluster_spec:
                 raise TraceError(
                     f"{at()}{self.fn.__name__} was compiled for another cluster than the "
@@ -151,7 +148,7 @@ class CompiledFunction(Generic[R]):
 def compile(
     fn: Callable[..., R],
     *args: Any,
-    cluster_spec: ClusterSpec | None = None,
+    cluster_spec: Cluster | None = None,
     backend: str | None = None,
     **kwargs: Any,
 ) -> CompiledFunction[R]:

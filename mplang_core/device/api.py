@@ -63,7 +63,9 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-Plain: TypeAlias = MPObject | complex | _Array | list[float] | list[list[float]] | _Table
+_Row: TypeAlias = list[int] | list[float] | list[complex] | list[bool]
+_Rows: TypeAlias = list[list[int]] | list[list[float]] | list[list[complex]] | list[list[bool]]
+Plain: TypeAlias = MPObject | complex | _Array | _Row | _Rows | _Table
 """One value, or a literal of one."""
 
 K = TypeVar("K")
@@ -188,7 +190,13 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
 @overload
 def seal(x: Plain, to: str | None = None, *, range: Any = None) -> MPObject: ...
 @overload
-def seal(x: Nest, to: str | None = None, *, range: Any = None) -> Nest: ...
+def seal(
+    x: tuple[Any, ...], to: str | None = None, *, range: Any = None
+) -> tuple[MPObject, ...]: ...
+@overload
+def seal(x: dict[K, Any], to: str | None = None, *, range: Any = None) -> dict[K, MPObject]: ...
+@overload
+def seal(x: D, to: str | None = None, *, range: Any = None) -> D: ...
 @of_user
 def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     """Move values to a protected device.

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from mplang_core.edsl import InterpContext, InterpVar, MPObject
 from mplang_core.edsl.context import Cluster
@@ -318,7 +318,7 @@ class SimpHost(Interpreter, InterpContext):
     def close(self) -> None:
         """Stop the workers that this host owns."""
 
-    def __enter__(self) -> SimpHost:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

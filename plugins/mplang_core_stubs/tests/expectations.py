@@ -13,6 +13,7 @@ from mplang_core.ext import SimpHost
 cluster = mp.ClusterSpec.simple(2)
 sim = mp.Simulator(cluster, mode="launch")
 array = np.array([1.0, 2.0])
+rows = [[1, 2], [3, 4]]
 x = mp.put("P0", array)
 host: SimpHost = mp.connect("http", cluster)
 
@@ -43,6 +44,7 @@ reveal_type(mp.dataset("bank", "people"))  # is MPObject
 reveal_type(x)  # is MPObject
 reveal_type(mp.put("P0", 7))  # is MPObject
 reveal_type(mp.put("P0", [1.0, 2.0]))  # is MPObject
+reveal_type(mp.put("P0", rows))  # is MPObject
 reveal_type(mp.put("P0", {"a": array}))  # is dict[str, MPObject]
 reveal_type(mp.put("P0", (array, 1)))  # is tuple[MPObject, ...]
 reveal_type(mp.put("P0", State(x)))  # is State
@@ -55,6 +57,8 @@ reveal_type(mp.reveal(both()))  # is dict[str, MPObject]
 reveal_type(mp.keep(x))  # is MPObject
 reveal_type(mp.device("P0")(lambda x: x + 1)(x))  # is MPObject
 reveal_type(mp.device("P0")(np.mean))  # is def (*Any, **Any) -> MPObject
+with mp.Simulator(cluster) as one, mp.with_ctx(one):
+    reveal_type(one)  # is Simulator
 a, b = mp.device("P0")(lambda x: (x, x))(x)
 reveal_type(a)  # is MPObject
 reveal_type(x["w"])  # is MPObject
@@ -63,7 +67,8 @@ reveal_type(x < 3)  # is MPObject
 reveal_type(-x @ x)  # is MPObject
 reveal_type(x.shape)  # is tuple[int, ...]
 reveal_type(x.mptype)  # is MPType
-reveal_type(mp.compile(double, x))  # is CompiledFunction[MPObject]
+reveal_type(mp.seal((array, 1)))  # is tuple[MPObject, ...]
+reveal_type(mp.compile(double, x, cluster_spec=sim.cluster_spec))  # is CompiledFunction[MPObject]
 reveal_type(mp.compile(double, x).program)  # is Program
 reveal_type(mp.evaluate(sim, double, 3))  # is MPObject
 reveal_type(mp.evaluate(host, mp.compile(both)))  # is dict[str, MPObject]

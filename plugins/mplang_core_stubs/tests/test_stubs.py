@@ -87,7 +87,7 @@ def test_mypy_knows_the_types_that_users_meet(tmp_path):
     wrong = []
     for number, line in enumerate(program.read_text().splitlines(), start=1):
         text = _without_modules(said.pop(str(number), ""))
-        code, _, wanted = line.partition("  # ")
+        code, _, wanted = line.strip().partition("  # ")
         if wanted.startswith("is "):
             if not text.startswith(f'Revealed type is "{wanted.removeprefix("is ")}'):
                 wrong.append(f"{code}: expected {wanted}, mypy: {text}")

@@ -15,7 +15,7 @@ from mplang_cli.artifact.manifest import Manifest
 from mplang_cli.artifact.requirements import requirements_of
 from mplang_cli.artifact.signature import Signature
 from mplang_core import ClusterSpec, CompiledFunction, Program, TracedFunction, verify
-from mplang_core.ext import ConfigError, TraceError, at, flatten
+from mplang_core.ext import Cluster, ConfigError, TraceError, at, flatten
 
 Packable: TypeAlias = CompiledFunction[Any] | TracedFunction | Program
 """A function that was compiled for one kind of arguments, or traced; or a bare program."""
@@ -36,17 +36,18 @@ def make(subject: Packable | Artifact, cluster: ClusterSpec | None = None) -> Ar
     if isinstance(subject, Artifact):
         return subject
     names: list[str] = []
+    target: Cluster | None = cluster
     if isinstance(subject, CompiledFunction):
         traced = subject.traced
-        cluster = cluster or subject.cluster_spec
+        target = cluster or subject.cluster_spec
         names = parameter_names(subject.fn, len(traced.in_leaves))
     else:
         traced = subject if isinstance(subject, TracedFunction) else _bare(subject)
-    if not isinstance(cluster, ClusterSpec):
+    if not isinstance(target, ClusterSpec):
         raise TraceError(f"{at()}an artifact is for a cluster, as mp.ClusterSpec.simple(2)")
-    if traced.program.mask != cluster.mask:
+    if traced.program.mask != target.mask:
         raise TraceError(
-            f"{at()}{traced.name} runs on {traced.program.mask}, the cluster has {cluster.mask}"
+            f"{at()}{traced.name} runs on {traced.program.mask}, the cluster has {target.mask}"
         )
     if traced.captures:
         raise TraceError(
@@ -55,9 +56,9 @@ def make(subject: Packable | Artifact, cluster: ClusterSpec | None = None) -> Ar
             "make them arguments"
         )
     verify(traced.program)
-    summary = ClusterSummary.of(cluster)
+    summary = ClusterSummary.of(target)
     signature = Signature.of(traced, names)
-    kinds = sorted({d.kind.name for d in _devices(traced, cluster)})
+    kinds = sorted({d.kind.name for d in _devices(traced, target)})
     needs = requirements_of(traced.program, kinds)
     found = Manifest(traced.name, traced.program.digest, signature, summary, needs)
     try:
