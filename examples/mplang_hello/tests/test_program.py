@@ -266,7 +266,7 @@ def test_the_doctor_has_looked():
     mp.registry.get("hello.summarize")
     told = [check for package, check in plugin_checks() if "hello" in package]
     assert [check.ok for check in told] == [True, True]
-    assert told[1].detail.startswith("PPU")
+    assert "PPU" in told[1].detail
 
 
 @pytest.mark.parametrize("module", [types, backend])

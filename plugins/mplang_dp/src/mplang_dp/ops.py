@@ -51,7 +51,6 @@ def _op(name: str) -> Callable[[Callable[..., Any]], Feop]:
         reads=(),
         inputs=({"kind": "Table"},),
         outputs=({"kind": "Tensor"},),
-        targets=("PPU", "TEE"),
     )
 
 

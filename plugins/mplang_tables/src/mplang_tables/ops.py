@@ -20,7 +20,6 @@ _ARROW = {dtype: arrow for arrow, dtype in _DTYPES.items()}
 
 _TABLE = {"kind": "Table"}
 _TENSOR = {"kind": "Tensor"}
-_TARGETS = ("PPU", "TEE")
 
 
 @simple_op(
@@ -29,7 +28,6 @@ _TARGETS = ("PPU", "TEE")
     reads=(),
     inputs=(),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType:
     """Return a table that the program itself contains, so all who get the program can read it.
@@ -72,7 +70,6 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     reads=(),
     inputs=(_TABLE,),
     outputs=(_TENSOR,),
-    targets=_TARGETS,
 )
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
     """Convert a numeric table to a tensor, row by row.
@@ -109,7 +106,6 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
     reads=(),
     inputs=(_TABLE,),
     outputs=(_TENSOR,),
-    targets=_TARGETS,
 )
 def to_padded(x: TableType, *, rows: int) -> Padded:
     """Convert a numeric table to a tensor that does not tell how many rows it has.
@@ -160,7 +156,6 @@ def _dtype(x: TableType) -> str:
     reads=(),
     inputs=(_TABLE,),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def encode(
     x: TableType, *, column: str, values: tuple[str | int, ...], others: bool = False
@@ -201,7 +196,6 @@ def encode(
     reads=(),
     inputs=(_TABLE,),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def one_hot(
     x: TableType,
@@ -287,7 +281,6 @@ def fits(value: str | int, kind: str) -> bool:
     total=True,
     inputs=(_TENSOR,),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
     """Convert a tensor to a table, row by row.
