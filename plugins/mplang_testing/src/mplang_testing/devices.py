@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from mplang_analysis import disclosure
@@ -373,7 +373,8 @@ def _named(end: str | Form) -> str:
 
 def _moved(value: MPObject, to: Device) -> Any:
     """Return a value on a device; it is revealed to it if that needs the word."""
-    opens = to.kind.form is Form.PLAIN and value.base_type.form is not Form.PLAIN
+    src = cast("Device", value.device)
+    opens = to.kind.form is Form.PLAIN and src.kind.form is not Form.PLAIN
     return reveal(value, to=to.name) if opens else put(to.name, value)
 
 
