@@ -362,11 +362,19 @@ def _route(ctx: MPContext, target: Device, meta: FeMeta) -> Route:
     found = route(meta, target, world)
     if found.fits:
         return found
-    fitting = [device.name for device in _devices(ctx) if route(meta, device, world).fits]
+    fitting = [device for device in _devices(ctx) if route(meta, device, world).fits]
     raise FeCapabilityError(
         f"{at()}{target} cannot run {meta.name}: {'; '.join(found.reasons)}. Devices here that "
-        f"can: {', '.join(fitting) or 'none'}"
+        f"can: {', '.join(device.name for device in fitting) or 'none'}{_opened(target, fitting)}"
     )
+
+
+def _opened(target: Device, others: Sequence[Device]) -> str:
+    """Return the advice how a plain device gets what is on a protected one, or nothing."""
+    plain = [device.name for device in others if device.kind.form is Form.PLAIN]
+    if target.kind.form is Form.PLAIN or not plain:
+        return ""
+    return f". mp.reveal(x, to={plain[0]!r}) hands it the value, which its party then knows"
 
 
 def _lowering(target: Device, fn: Callable[..., Any], args: Any) -> Lowering | None:

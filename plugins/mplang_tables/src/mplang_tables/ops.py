@@ -64,13 +64,7 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     return type
 
 
-@simple_op(
-    "table.to_tensor",
-    interfaces=[ALIKE],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TENSOR,),
-)
+@simple_op("table.to_tensor", interfaces=[ALIKE], reads=(), inputs=(_TABLE,), outputs=(_TENSOR,))
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
     """Convert a numeric table to a tensor, row by row.
 
@@ -100,13 +94,7 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
     return TensorType(_dtype(x), (rows, len(x.columns)))
 
 
-@simple_op(
-    "table.to_padded",
-    interfaces=[PADDED],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TENSOR,),
-)
+@simple_op("table.to_padded", interfaces=[PADDED], reads=(), inputs=(_TABLE,), outputs=(_TENSOR,))
 def to_padded(x: TableType, *, rows: int) -> Padded:
     """Convert a numeric table to a tensor that does not tell how many rows it has.
 
@@ -150,13 +138,7 @@ def _dtype(x: TableType) -> str:
     return _DTYPES[x.columns[0][1]]
 
 
-@simple_op(
-    "table.encode",
-    interfaces=[ENCODED],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TABLE,),
-)
+@simple_op("table.encode", interfaces=[ENCODED], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
 def encode(
     x: TableType, *, column: str, values: tuple[str | int, ...], others: bool = False
 ) -> TableType:
@@ -190,13 +172,7 @@ def encode(
     return TableType((*x.columns[:i], (column, "int64"), *x.columns[i + 1 :]))
 
 
-@simple_op(
-    "table.one_hot",
-    interfaces=[ONE_HOT],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TABLE,),
-)
+@simple_op("table.one_hot", interfaces=[ONE_HOT], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
 def one_hot(
     x: TableType,
     *,
