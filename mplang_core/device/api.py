@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, overload
 
+from mplang_core.device.advice import no_way
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
 from mplang_core.device.kinds import (
     CONSENTS,
-    PARTY,
     Consent,
     Device,
     Lowering,
     device_kinds,
-    transfers,
+    find_transfer,
 )
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
 from mplang_core.edsl.bounds import read_range
@@ -24,6 +24,7 @@ from mplang_core.edsl.literals import MAX_LITERAL, is_literal, read_args, warn_o
 from mplang_core.edsl.peval import is_function, peval, run_program
 from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
+from mplang_core.feop.frontends import has_compiler
 from mplang_core.feop.materialize import fe_materialize
 from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
 from mplang_core.feop.registry import registry
@@ -244,7 +245,7 @@ def reveal(x: Any, to: str | None = None) -> Any:
 
     Raises:
         ConfigError: there is no such device.
-        TraceError: the device is protected, there is no transfer to it, or a value is a
+        TraceError: the device is protected, there is no transfer, or a value is a
             ciphertext, a single share or a key, which a move does not open.
     """
 
@@ -322,13 +323,14 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObj
     src = cast("Device | None", value.device)
     if src == dst and (dst is not None or (value.pmask == ctx.mask and value.uniform)):
         return value
-    way = transfers.get(f"{_kind(src)}->{_kind(dst)}")
+    way = find_transfer(src, dst)
     if way is None:
-        raise TraceError(f"{at()}there is no way from {_name(src)} to {_name(dst)}")
+        raise TraceError(no_way(value, src, dst, _devices(ctx)))
     needed = way.required(value, src, dst)
     if needed not in CONSENTS[: CONSENTS.index(said) + 1]:
         raise DisclosureError(_refusal(value, src, dst, needed))
-    return ctx.place(way.move(value, src, dst), dst, uniform=dst is None or None)
+    is_plain = dst is None or dst.kind.form is Form.PLAIN
+    return ctx.place(way.move(value, src, dst), dst, uniform=is_plain or None)
 
 
 def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Consent) -> str:
@@ -374,16 +376,15 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
     if any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
         fn, args, kwargs = _with_keywords(fn, args, kwargs)
     meta = _meta(fn)
-    if meta is not None:
-        lowering = _route(ctx, target, meta).lowering
-        if lowering is not None and isinstance(fn, FeProgram):
+    lowering = _lowering(target, fn, args) if meta is None else _route(ctx, target, meta).lowering
+    if lowering is not None:
+        if meta is not None and isinstance(fn, FeProgram):
             raise FeCapabilityError(
                 f"{at()}{target} compiles functions itself; this is a program of {meta.name} for a "
                 f"party. Call mp.device({target.name!r})(compiler)(fn, x) with the function"
             )
-        if lowering is not None:
-            return run_program(_lowered(lowering, target, fn, args, kwargs), target.mask)
-    device: dict[str, Any] = {"kind": target.kind.name, "members": len(target.mask)}
+        return run_program(_lowered(lowering, target, fn, args, kwargs), target.mask)
+    device: dict[str, Any] = {"kind": target.kind, "members": len(target.mask)}
     device |= {"config": target.config, "frontends": target.frontends}
     return run_program(fe_materialize(fn, *args, **device, **kwargs), target.mask)
 
@@ -415,11 +416,28 @@ def _route(ctx: MPContext, target: Device, meta: FeMeta) -> Route:
     found = route(meta, target, world)
     if found.fits:
         return found
-    fitting = [device.name for device in _devices(ctx) if route(meta, device, world).fits]
+    fitting = [device for device in _devices(ctx) if route(meta, device, world).fits]
     raise FeCapabilityError(
         f"{at()}{target} cannot run {meta.name}: {'; '.join(found.reasons)}. Devices here that "
-        f"can: {', '.join(fitting) or 'none'}"
+        f"can: {', '.join(device.name for device in fitting) or 'none'}{_opened(target, fitting)}"
     )
+
+
+def _opened(target: Device, others: Sequence[Device]) -> str:
+    """Return the advice how a plain device gets what is on a protected one, or nothing."""
+    plain = [device.name for device in others if device.kind.form is Form.PLAIN]
+    if target.kind.form is Form.PLAIN or not plain:
+        return ""
+    return f". mp.reveal(x, to={plain[0]!r}) hands it the value, which its party then knows"
+
+
+def _lowering(target: Device, fn: Callable[..., Any], args: Any) -> Lowering | None:
+    """Return the lowering for a Python function that no frontend compiles for the device itself."""
+    if isinstance(fn, FeProgram) or target.kind.lowering is None:
+        return None
+    types = [leaf.base_type for leaf in flatten(args)[0] if isinstance(leaf, MPObject)]
+    compiled = has_compiler(target.kind, len(target.mask), types)
+    return None if compiled else target.kind.lowering
 
 
 def _lowered(
@@ -432,7 +450,7 @@ def _lowered(
     def make(types: Sequence[BaseType]) -> FeProgram:
         given = iter(map(Operand, types, values))
         seen = [next(given) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
-        program = fe_materialize(fn, *unflatten(spec, seen), **kwargs)
+        program = fe_materialize(fn, *unflatten(spec, seen), frontends=target.frontends, **kwargs)
         return replace(program, inputs=tuple(operand.value for operand in program.inputs))
 
     return lowering.lower(make, [value.base_type for value in values], target.config)
@@ -455,6 +473,12 @@ def _infer(ctx: MPContext, leaves: Iterable[Any]) -> Device:
         fitting = [dev for dev in candidates if all(_moves_freely(v, dev) for v in values)]
         if len(fitting) == 1:
             return fitting[0]
+        if fitting and candidates is mine:
+            raise TraceError(
+                f"{at()}the arguments are on {', '.join(dev.name for dev in mine)}, and each of "
+                f"{', '.join(dev.name for dev in fitting)} may run it; name one, as in "
+                f"mp.device({fitting[0].name!r})"
+            )
     names = ", ".join(dev.name for dev in mine)
     raise DisclosureError(
         f"{at()}the arguments are on {names}, and no single device takes them all without "
@@ -465,7 +489,7 @@ def _infer(ctx: MPContext, leaves: Iterable[Any]) -> Device:
 def _moves_freely(value: MPObject, dst: Device) -> bool:
     if value.device is None or value.device == dst:
         return True
-    way = transfers.get(f"{_kind(cast(Device, value.device))}->{dst.kind.name}")
+    way = find_transfer(cast(Device, value.device), dst)
     return way is not None and way.required(value, value.device, dst) == "auto"
 
 
@@ -495,10 +519,6 @@ def _device(ctx: MPContext, name: str) -> Device:
 
 def _cluster(ctx: MPContext) -> Devices:
     return cast(Devices, ctx.cluster_spec)
-
-
-def _kind(dev: Device | None) -> str:
-    return PARTY if dev is None else dev.kind.name
 
 
 def _name(dev: Device | None) -> str:

@@ -34,9 +34,10 @@ class Route:
 def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
     """Return whether and how a device runs a feop; a pure function of its arguments.
 
-    The requirements of the feop are checked first (targets, device, world size, visibility),
-    then those of the device kind. If only the latter fail, the kind may have a lowering for
-    the feop's dialect.
+    A device runs a feop directly if the feop works on values of its form and suits its members,
+    and its kind has the feop's dialect and no reason of its own against it. Otherwise its kind may
+    have a lowering for the dialect. Both need what the feop requires of numbers of members and
+    parties, and of visibility.
 
     Args:
         meta: the feop's metadata.
@@ -55,11 +56,10 @@ def route(meta: FeMeta, device: Device, world_size: int | None = None) -> Route:
         ('several parties run it together, the device has one',)
     """
     members = len(device.mask)
-    reasons = unmet(meta, device.kind.name, members, world_size)
-    reasons += _unseen(meta, device.kind)
-    own = list(device.kind.unsupported_reasons(meta, members))
+    reasons = [*unmet(meta, members, world_size), *_unseen(meta, device.kind)]
+    own = device.kind.reasons_against(meta, members)
     lowering = device.kind.lowering
-    if own and lowering is not None and set(meta.dialects) & set(lowering.dialects):
+    if own and lowering is not None and lowering.takes(meta):
         return Route(tuple(reasons), lowering)
     return Route((*reasons, *own))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import MPObject
-from mplang_core.feop import FeProgram, misfit
+from mplang_core.feop import FeProgram, misfit, other_form, runs_at_parties
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.types import BaseType, Form
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # pydantic takes long to import
     from mplang_core.feop.meta import FeMeta
 
 PARTY = "party"
-"""In a transfer: values on no device, held by parties in plain."""
+"""In a transfer, in place of a kind: no device; as a destination, all parties in plain."""
 
 Consent: TypeAlias = Literal["auto", "put", "reveal"]
 """The consent that a transfer needs from the program: none (``auto``), ``put`` or ``reveal``."""
@@ -31,7 +32,7 @@ class Lowering:
     """Compilation of feops of certain dialects for a kind of device.
 
     Attributes:
-        dialects: the dialects that it compiles, as in a feop's metadata.
+        dialects: the dialects that it compiles, as in a feop's metadata; empty for all.
         lower: ``lower(make, types, config)`` returns a program for a device with the
             configuration ``config``. ``types`` are the base types of the operands on the
             device; ``make(types)`` returns the feop's program for other base types.
@@ -40,21 +41,31 @@ class Lowering:
     dialects: tuple[str, ...]
     lower: Callable[[Callable[[Sequence[BaseType]], FeProgram], Sequence[BaseType], Any], FeProgram]
 
+    def takes(self, meta: FeMeta) -> bool:
+        """Return whether it compiles a feop: one of its dialects, of plain values."""
+        suits = not self.dialects or not set(meta.dialects).isdisjoint(self.dialects)
+        return suits and runs_at_parties(meta) and not other_form(meta, Form.PLAIN)
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Transfer of values from one kind of device to another.
+    """Transfer of values from devices of a kind or a form to others.
+
+    A kind needs two: from ``Form.PLAIN``, and to it. So it reaches all others whose values are
+    plain, and these reach it, whoever brings them.
 
     Attributes:
-        src: the name of the source kind; ``PARTY`` for values on no device.
-        dst: the name of the destination kind; ``PARTY`` for all parties.
+        src: the name of the source kind, or the form of its values. ``Form.PLAIN`` includes values
+            on no device, which alone are ``PARTY``.
+        dst: the name or form of the destination kind. ``Form.PLAIN`` includes all parties, on no
+            device, which alone are ``PARTY``.
         move: ``move(value, src, dst)`` emits the ops and returns the moved value; a device is
-            ``None`` for ``PARTY``.
+            ``None`` for no device.
         needs: the consent that it needs, or ``needs(value, src, dst)``, which returns it.
     """
 
-    src: str
-    dst: str
+    src: str | Form
+    dst: str | Form
     move: Callable[[MPObject, Any, Any], MPObject]
     needs: Consent | Callable[[MPObject, Any, Any], Consent]
 
@@ -65,16 +76,15 @@ class Transfer:
 
         Args:
             value: the value.
-            src: its device; ``None`` for ``PARTY``.
-            dst: the destination; ``None`` for ``PARTY``.
+            src: its device; ``None`` for no device.
+            dst: the destination; ``None`` for all parties.
         """
-        src_plain, dst_plain = (at is None or at.kind.form is Form.PLAIN for at in (src, dst))
-        if dst_plain and not src_plain:
+        if _form(dst) is Form.PLAIN and _form(src) is not Form.PLAIN:
             return "reveal"
         return self.needs(value, src, dst) if callable(self.needs) else self.needs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
     """Kind of device.
 
@@ -85,17 +95,20 @@ class DeviceKind:
         members: the minimum and the maximum number of members; ``None`` for no maximum.
         resolve_config: ``resolve_config(config, members)`` returns the configuration completed
             for the mask of members; it raises ``ValueError`` if it does not suit them.
-        unsupported_reasons: ``unsupported_reasons(meta, members)`` returns the reasons against
+        dialects: the dialects of the ops that its members run directly on its values; empty for
+            all. A feop names the form of these values in its ``targets``.
+        unsupported_reasons: ``unsupported_reasons(meta, members)`` returns further reasons against
             running a feop on that many members; an empty sequence means that it runs. By
             default an op of one party runs on one member, an op of several on several.
-        lowering: compiles feops that the kind does not run directly; ``None`` for none.
+        lowering: compiles feops of plain values that the kind does not run directly, and what
+            frontends compile for a party in plain; ``None`` for none.
         transfers: the transfers from it and to it.
         doc: one line for tools.
 
     Example:
-        >>> tee = DeviceKind("TEE", Form.HANDLE, members=(1, 1), doc="An attested enclave.")
-        >>> tee.refuses(2)
-        'a TEE has 1 members, got 2'
+        >>> gpu = DeviceKind("GPU", Form.PLAIN, doc="An accelerator of one party.")
+        >>> gpu.refuses(2)
+        'a GPU has 1 members, got 2'
     """
 
     name: str
@@ -107,6 +120,21 @@ class DeviceKind:
     lowering: Lowering | None = None
     transfers: Sequence[Transfer] = ()
     doc: str = ""
+    dialects: tuple[str, ...] = ()
+
+    def reasons_against(self, meta: FeMeta, members: int) -> list[str]:
+        """Return the reasons against running a feop directly, without its lowering.
+
+        Args:
+            meta: the feop's metadata.
+            members: the number of members.
+        """
+        reasons = other_form(meta, self.form)
+        known = not self.dialects or not set(meta.dialects).isdisjoint(self.dialects)
+        if runs_at_parties(meta) and not known:
+            mine, other = ", ".join(self.dialects), ", ".join(meta.dialects) or "none"
+            reasons.append(f"its dialect is {other}, the device runs {mine}")
+        return [*reasons, *self.unsupported_reasons(meta, members)]
 
     def refuses(self, members: int) -> str | None:
         """Return why a number of members is not supported, or ``None``.
@@ -147,7 +175,32 @@ device_kinds: Namespace[DeviceKind] = Namespace("device kind")
 """Device kinds by name."""
 
 transfers: Namespace[Transfer] = Namespace("transfer")
-"""Transfers by ``"SRC->DST"``."""
+"""Transfers by ``"SRC->DST"``; a form is ``"any plain"``."""
+
+
+def find_transfer(src: Device | None, dst: Device | None) -> Transfer | None:
+    """Return the transfer between two devices; one of a kind goes before one of a form.
+
+    Args:
+        src: the source; ``None`` for no device.
+        dst: the destination; ``None`` for all parties.
+    """
+    for one, other in itertools.product(_ends(src), _ends(dst)):
+        if (way := transfers.get(_key(one, other))) is not None:
+            return way
+    return None
+
+
+def _ends(device: Device | None) -> tuple[str | Form, ...]:
+    return (PARTY if device is None else device.kind.name, _form(device))
+
+
+def _form(device: Device | None) -> Form:
+    return Form.PLAIN if device is None else device.kind.form
+
+
+def _key(src: str | Form, dst: str | Form) -> str:
+    return "->".join(f"any {at.value}" if isinstance(at, Form) else at for at in (src, dst))
 
 
 def add_kind(kind: DeviceKind, provider: str) -> None:
@@ -159,4 +212,4 @@ def add_kind(kind: DeviceKind, provider: str) -> None:
 
 def add_transfer(way: Transfer, provider: str) -> None:
     """Add a transfer."""
-    transfers.add(f"{way.src}->{way.dst}", way, provider=provider)
+    transfers.add(_key(way.src, way.dst), way, provider=provider)

@@ -1,6 +1,8 @@
-"""Device kind ``PPU``, plain processing at one party, and its transfers."""
+"""Device kind ``PPU``, plain processing at one party, and the transfer of plain values."""
 
 from __future__ import annotations
+
+import itertools
 
 from mplang_core.device.kinds import PARTY, Consent, Device, DeviceKind, Transfer, add_kind
 from mplang_core.edsl import MPObject
@@ -10,18 +12,35 @@ from mplang_core.simp.ops import pshfl_s
 from mplang_core.types import Form
 
 
-def _held(value: MPObject, src: Device | None, dst: Device) -> Consent:
+def _consent(value: MPObject, src: Device | None, dst: Device | None) -> Consent:
+    if dst is None:
+        return "reveal"
     return "auto" if value.pmask is not None and dst.mask <= value.pmask else "put"
 
 
-def to_ppu(value: MPObject, src: Device | None, dst: Device) -> MPObject:
-    """Return a plain value at the party of a device; send it if the party does not hold it."""
-    if value.pmask == dst.mask:
-        return value
+def send_plain(value: MPObject, src: Device | None, dst: Device | None) -> MPObject:
+    """Return a plain value at the members of a device, or at all parties; send it if need be.
+
+    Args:
+        value: the value; its mask is known.
+        src: unused.
+        dst: the plain device; ``None`` for all parties.
+
+    Raises:
+        TraceError: who holds the value is known only at run time, or its holders may have
+            different values, and it is not said whose is meant.
+    """
     if value.pmask is None:
         raise _unknown_holder(value)
-    source = dst.mask.first if dst.mask <= value.pmask else the_holder(value)
-    return pshfl_s(value, dst.mask, [source])
+    if dst is None:
+        everyone = value.ctx.mask
+        return pshfl_s(value, everyone, [the_holder(value)] * len(everyone))
+    is_alone = len(dst.mask) == 1
+    if value.pmask == dst.mask and (is_alone or value.uniform):
+        return value
+    own = is_alone and dst.mask <= value.pmask
+    source = dst.mask.first if own else the_holder(value)
+    return pshfl_s(value, dst.mask, [source] * len(dst.mask))
 
 
 def _unknown_holder(value: MPObject) -> TraceError:
@@ -49,23 +68,16 @@ def the_holder(value: MPObject) -> int:
     return value.pmask.first
 
 
-def to_all(value: MPObject, src: Device | None, dst: None) -> MPObject:
-    """Return a plain value at all parties."""
-    if value.pmask is None:
-        raise _unknown_holder(value)
-    everyone = value.ctx.mask
-    return pshfl_s(value, everyone, [the_holder(value)] * len(everyone))
-
+_NAMED = ("PPU", PARTY)  # so that a move among these loads no plugin
+_ENDS: list[tuple[str | Form, str | Form]] = [
+    *itertools.product(_NAMED, _NAMED),
+    (Form.PLAIN, Form.PLAIN),
+]
 
 PPU = DeviceKind(
     "PPU",
     Form.PLAIN,
-    transfers=[
-        Transfer("PPU", "PPU", to_ppu, _held),
-        Transfer(PARTY, "PPU", to_ppu, _held),
-        Transfer("PPU", PARTY, to_all, "reveal"),
-        Transfer(PARTY, PARTY, to_all, "reveal"),
-    ],
+    transfers=[Transfer(src, dst, send_plain, _consent) for src, dst in _ENDS],
     doc="Plain processing at one party.",
 )
 add_kind(PPU, provider="mplang-core")

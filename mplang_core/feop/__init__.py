@@ -6,7 +6,11 @@ from mplang_core.feop.decorator import (
     meta_of as meta_of,
     simple_op as simple_op,
 )
-from mplang_core.feop.frontends import frontend as frontend, preferred_here as preferred_here
+from mplang_core.feop.frontends import (
+    frontend as frontend,
+    has_compiler as has_compiler,
+    preferred_here as preferred_here,
+)
 from mplang_core.feop.materialize import check_same as check_same, fe_materialize as fe_materialize
 from mplang_core.feop.program import (
     FeBuilder as FeBuilder,
@@ -18,5 +22,11 @@ from mplang_core.feop.program import (
     unflatten as unflatten,
 )
 from mplang_core.feop.registry import registry as registry
-from mplang_core.feop.requirements import misfit as misfit, unmet as unmet
+from mplang_core.feop.requirements import (
+    misfit as misfit,
+    other_form as other_form,
+    runs_at_parties as runs_at_parties,
+    targets_of as targets_of,
+    unmet as unmet,
+)
 from mplang_core.feop.state import ContextBound as ContextBound

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mplang_core.errors import FeCapabilityError, FeConfigError
 from mplang_core.feop.decorator import meta_of
 from mplang_core.feop.registry import registry
-from mplang_core.feop.requirements import misfit, unmet
+from mplang_core.feop.requirements import Target, unmet
 from mplang_core.ir.source_line import at, trace_errors
 from mplang_core.suggest import install_hint
 from mplang_core.types import BaseType, TensorType
@@ -64,7 +64,7 @@ def frontend(*families: str) -> Iterator[None]:
 
 def compiler_for(
     fn: Callable[..., Any],
-    kind: str,
+    kind: Target,
     members: int,
     types: Sequence[BaseType],
     frontends: Sequence[str] = (),
@@ -73,7 +73,7 @@ def compiler_for(
 
     Args:
         fn: the function.
-        kind: the name of the device's kind.
+        kind: the device's kind.
         members: the number of its members.
         types: the base types of the operands.
         frontends: the families that device and cluster prefer.
@@ -102,7 +102,7 @@ def compiler_for(
         return best[0]
     names = [meta_of(op).name for op in best]
     raise FeCapabilityError(
-        f"{at()}several frontends compile a function of ({_shown(types)}) for a {kind}: "
+        f"{at()}several frontends compile a function of ({_shown(types)}) for a {kind.name}: "
         f"{', '.join(names)}; say which one, as in `with mp.frontend({meta_of(best[0]).family!r}):`"
         f", in `frontends` of the cluster, or by a call of mp.registry.get({names[0]!r}) on the "
         "device, with the function as first argument"
@@ -117,14 +117,35 @@ def _answer(meta: FeMeta, fn: Callable[..., Any], types: Sequence[BaseType]) -> 
         return {True: _OWN, None: 2, False: 0}[meta.understands(fn, tuple(types))]
 
 
-def _nobody(kind: str, members: int, types: Sequence[BaseType]) -> str:
-    everywhere = registry.find(predicate=lambda meta: meta.op_kind == "compiler")
-    known = ", ".join(meta_of(op).name for op in everywhere) or "none"
-    text = f"{at()}no frontend compiles a Python function of ({_shown(types)}) for a {kind} of "
-    text += f"{members}; compilers here: {known}. "
+def has_compiler(kind: Target, members: int, types: Sequence[BaseType]) -> bool:
+    """Return whether a frontend compiles Python functions for a kind of device.
+
+    Args:
+        kind: the device's kind.
+        members: the number of its members.
+        types: the base types of the operands.
+    """
+    return bool(_compilers(registry.load_all(), kind, members, tuple(types)))
+
+
+def _nobody(kind: Target, members: int, types: Sequence[BaseType]) -> str:
+    everywhere = map(meta_of, registry.find(predicate=lambda meta: meta.op_kind == "compiler"))
+    known = "; ".join(
+        f"{m.name}: {', '.join(_against(m, kind, members, types))}" for m in everywhere
+    )
+    text = (
+        f"{at()}no frontend compiles a Python function of ({_shown(types)}) for a {kind.name} of "
+    )
+    text += f"{members}. Compilers here: {known or 'none'}. "
     if types and not all(isinstance(found, TensorType) for found in types):
         return text + "Call a feop on the device that takes such values, as `mplang ops` lists them"
     return f"{text}For functions of arrays, {install_hint('jax')}"
+
+
+def _against(meta: FeMeta, kind: Target, members: int, types: Sequence[BaseType]) -> Sequence[str]:
+    """Return the reasons against compiling a function of some operands for a kind of device."""
+    reasons = [*unmet(meta, members), *kind.reasons_against(meta, members)]
+    return reasons if takes(meta, types) else [*reasons, "it takes no such operands"]
 
 
 def _shown(types: Sequence[BaseType]) -> str:
@@ -132,12 +153,11 @@ def _shown(types: Sequence[BaseType]) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _compilers(version: int, kind: str, members: int, types: tuple[BaseType, ...]) -> list[Feop]:
+def _compilers(version: int, kind: Target, members: int, types: tuple[BaseType, ...]) -> list[Feop]:
     """Return the compilers for a device and operands; cached by the ``version`` of the registry."""
 
     def fits(meta: FeMeta) -> bool:
-        on_device = not unmet(meta, kind, members) and not misfit(meta, members)
-        return meta.op_kind == "compiler" and on_device and takes(meta, types)
+        return meta.op_kind == "compiler" and not _against(meta, kind, members, types)
 
     return registry.find(predicate=fits)
 

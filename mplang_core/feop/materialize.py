@@ -13,6 +13,7 @@ from mplang_core.feop.contracts import check_inputs, check_outputs, tell_stabili
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.frontends import compiler_for
 from mplang_core.feop.program import FeBuilder, FeProgram, FeSignature, flatten
+from mplang_core.feop.requirements import PARTY_TARGET, Target
 from mplang_core.ir.compressed_text import unpack
 from mplang_core.ir.source_line import at, trace_errors
 
@@ -31,7 +32,7 @@ def checks_determinism() -> bool:
 def fe_materialize(
     op: Callable[..., Any] | FeProgram,
     *args: Any,
-    kind: str = "PPU",
+    kind: Target = PARTY_TARGET,
     members: int = 1,
     config: Any = None,
     frontends: Sequence[str] = (),
@@ -44,7 +45,7 @@ def fe_materialize(
             compiler takes the function as its first argument, then that function's arguments or
             one :class:`FeSignature`. A program is given the operands that it lacks.
         *args: nests whose leaves are values (with a ``base_type``) or literals.
-        kind: the name of the kind of device that will run the program.
+        kind: the kind of device that will run the program; parties in plain by default.
         members: the number of members of that device.
         config: the configuration for a feop with a schema: an instance, or its fields.
         frontends: the families of compilers that are preferred; see :func:`mplang_core.frontend`.

@@ -11,7 +11,7 @@ from mplang_core.config_model import StrictModel
 from mplang_core.errors import FeConfigError, MPLangError
 from mplang_core.feop.program import FeProgram
 from mplang_core.feop.state import FeState
-from mplang_core.types import BaseType, DType, TableType, TensorType
+from mplang_core.types import BaseType, DType, Form, TableType, TensorType
 
 _KINDS: dict[str, Callable[[BaseType], bool]] = {
     "Any": lambda kind: True,
@@ -85,17 +85,15 @@ Count = Annotated[
 
 
 class DeviceRequirement(_FeModel):
-    """Requirement on the device of an op.
+    """Requirement on the device of an op, besides the form of its values (``targets``).
 
     Attributes:
-        kind: the names of suitable device kinds; empty for all.
         members: the number of members, ``">=1"`` by default.
 
     Raises:
         FeConfigError: a field is invalid or unknown.
     """
 
-    kind: tuple[str, ...] = ()
     members: Count = ">=1"
 
 
@@ -168,7 +166,8 @@ class FeMeta(_FeModel):
             nobody is (``None``: the frontend that a kind of values is known for).
             :func:`mplang_cache.packages_of` tells which packages a function names.
         side_effects: whether building its program has observable effects.
-        targets: the names of its device kinds; empty for all.
+        targets: the forms of values that it works on, such as ``("share",)``: those of devices
+            that run it directly. By default plain, and any for a transform.
         capabilities: further requirements.
         state_scope: where it may keep state: nowhere, in the process, or with the context.
 
@@ -176,9 +175,9 @@ class FeMeta(_FeModel):
         FeConfigError: a field is invalid or unknown; the message names it and the feop.
 
     Example:
-        >>> meta = FeMeta(name="demo.op", targets=("PPU",))
-        >>> meta.family, meta.execution_model
-        ('demo', 'single_rank')
+        >>> meta = FeMeta(name="demo.op", targets=("share",), execution_model="multi_party")
+        >>> meta.family, meta.targets
+        ('demo', (<Form.SHARE: 'share'>,))
     """
 
     name: str = Field(pattern=r"^[a-z_][\w]*(\.[A-Za-z_]\w*)+$")
@@ -191,10 +190,24 @@ class FeMeta(_FeModel):
     outputs: tuple[IOSpec, ...] = ()
     config_schema: type | None = None
     side_effects: bool = False
-    targets: tuple[str, ...] = ()
+    targets: tuple[Form, ...] = ()
     capabilities: Capabilities = Capabilities()
     state_scope: Literal["none", "process", "ctx"] = "none"
     understands: Callable[..., bool | None] | None = Field(default=None, exclude=True, repr=False)
+
+    @field_validator("targets", mode="before")
+    @classmethod
+    def _forms(cls, targets: Any) -> Any:
+        forms = {each.value for each in Form}
+        if not isinstance(targets, list | tuple):
+            return targets
+        if wrong := [each for each in targets if not isinstance(each, Form) and each not in forms]:
+            raise ValueError(
+                f"what a device has to be, not which kind it is: forms of values, of "
+                f"{', '.join(sorted(forms))}; got {', '.join(map(repr, wrong))}. What works on "
+                "plain values needs none"
+            )
+        return targets
 
     @model_validator(mode="before")
     @classmethod

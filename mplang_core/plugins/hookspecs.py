@@ -124,8 +124,11 @@ class Hooks(Protocol):
 
             @hookimpl
             def mplang_devices():
-                way = Transfer("PPU", "TEE", encrypt, "auto")
-                return [DeviceKind("TEE", Form.HANDLE, transfers=[way], doc="An attested enclave.")]
+                ways = [
+                    Transfer(Form.PLAIN, "VAULT", lock, "auto"),
+                    Transfer("VAULT", Form.PLAIN, unlock, "reveal"),
+                ]
+                return [DeviceKind("VAULT", Form.SHARE, members=(2, 2), transfers=ways)]
         """
 
     @hookspec
@@ -136,7 +139,7 @@ class Hooks(Protocol):
 
             @hookimpl
             def mplang_transfers():
-                return [Transfer("SPU", "TEE", encrypt_shares, "auto")]
+                return [Transfer("SPU", "VAULT", reshare, "auto")]
         """
 
     @hookspec

@@ -26,17 +26,19 @@ def meta(**fields):
     [
         ({}, ONE, None),
         ({}, PAIR, "it runs at one party, the device has 2"),
-        ({"execution_model": "multi_party"}, PAIR, None),
+        ({"execution_model": "multi_party", "targets": ("share",)}, PAIR, None),
+        ({"execution_model": "multi_party", "targets": ("share", "plain")}, PAIR, None),
+        ({"execution_model": "multi_party"}, PAIR, "it works on values of form plain"),
         ({"execution_model": "multi_party"}, ONE, "several parties run it together"),
         ({"execution_model": "in_controller"}, PAIR, None),
         ({"op_kind": "transform"}, PAIR, None),
-        ({"targets": ("PLAIN", "TEE")}, ONE, None),
-        ({"targets": ("SPU",)}, ONE, "targets are SPU, the device is a PLAIN"),
+        ({"targets": ("plain", "handle")}, ONE, None),
         (
-            {"capabilities": Capabilities(requires_device=DeviceRequirement(kind=("TEE",)))},
+            {"targets": (Form.SHARE, Form.CIPHERTEXT)},
             ONE,
-            "it requires a TEE",
+            "it works on values of form share or ciphertext, those of the device are of form plain",
         ),
+        ({"op_kind": "transform", "dialects": ("other",)}, PAIR, None),
         (
             {
                 "execution_model": "multi_party",
@@ -71,19 +73,36 @@ def test_each_requirement(fields, device, reason):
 
 
 def test_all_failed_requirements_are_told():
-    found = route(meta(targets=("SPU",), capabilities=Capabilities(requires_world_size=9)), PAIR, 2)
-    assert len(found.reasons) == 3
+    sealed = meta(targets=("handle",), capabilities=Capabilities(requires_world_size=9))
+    assert len(route(sealed, PAIR, 2).reasons) == 3
+
+
+def test_a_target_is_a_form_and_no_name_of_a_kind():
+    with pytest.raises(FeConfigError, match=r"targets.*what a device has to be.*got 'PPU'"):
+        meta(targets=("PPU",))
+    with pytest.raises(FeConfigError, match="kind"):
+        DeviceRequirement(kind=("SPU",))
+
+
+def test_a_kind_runs_ops_of_its_dialects_alone():
+    kind = DeviceKind("S", Form.SHARE, members=(2, None), dialects=("halves", "pphlo"))
+    device = Device("S", kind, mp.Mask.of([0, 1]))
+    shared = {"targets": ("share",), "execution_model": "multi_party"}
+    assert route(meta(dialects=("pphlo", "stablehlo"), **shared), device).fits
+    assert route(meta(dialects=("shares",), **shared), device).reasons == (
+        "its dialect is shares, the device runs halves, pphlo",
+    )
+    assert route(meta(op_kind="transform", dialects=("shares",)), device).fits
 
 
 def test_a_kind_brings_its_own_predicate():
     def unsupported_reasons(meta, members):
-        return [] if meta.family == "tables" else [f"an enclave runs tables only, not {meta.name}"]
+        return [] if meta.family == "tables" else [f"it runs tables only, not {meta.name}"]
 
-    enclave = Device(
-        "T", DeviceKind("TEE", Form.HANDLE, unsupported_reasons=unsupported_reasons), mp.Mask.of(0)
-    )
-    assert route(FeMeta(name="tables.join"), enclave).fits
-    assert route(meta(), enclave).reasons == ("an enclave runs tables only, not outside.op",)
+    kind = DeviceKind("OLD", Form.PLAIN, unsupported_reasons=unsupported_reasons)
+    device = Device("T", kind, mp.Mask.of(0))
+    assert route(FeMeta(name="tables.join"), device).fits
+    assert route(meta(), device).reasons == ("it runs tables only, not outside.op",)
 
 
 def test_a_kind_compiles_a_dialect():
@@ -91,10 +110,20 @@ def test_a_kind_compiles_a_dialect():
     device = Device("S", DeviceKind("S", Form.SHARE, lowering=lowering), mp.Mask.of([0, 1]))
     assert route(meta(dialects=("stablehlo",)), device).lowering is lowering
     assert not route(meta(dialects=("sql",)), device).fits
-    assert not route(meta(dialects=("stablehlo",), targets=("PPU",)), device).fits
-    own = route(meta(dialects=("stablehlo",), execution_model="multi_party"), device)
+    assert not route(meta(dialects=("stablehlo",), targets=("ciphertext",)), device).fits
+    of_shares = {"targets": ("share",), "execution_model": "multi_party"}
+    own = route(meta(dialects=("stablehlo",), **of_shares), device)
     assert own.fits
     assert own.lowering is None
+
+
+def test_a_kind_compiles_every_dialect():
+    """An enclave takes what a party runs in plain, whatever it is written in."""
+    lowering = Lowering((), lambda make, types, config: make(types))
+    enclave = Device("E", DeviceKind("ENCLAVE", Form.HANDLE, lowering=lowering), mp.Mask.of(0))
+    assert route(meta(dialects=("sql",)), enclave).lowering is lowering
+    assert route(meta(dialects=("he",), targets=("handle",)), enclave).lowering is None
+    assert not route(meta(dialects=("he",), targets=("ciphertext",)), enclave).fits
 
 
 def test_a_count_is_a_number_with_a_sign():
@@ -142,8 +171,8 @@ def test_a_refusal_names_the_requirement_and_the_devices_that_would_take_it(simu
 
     with pytest.raises(
         FeCapabilityError,
-        match=r"test_routing\.py:\d+: SP0 .* cannot run outside\.plain_only: it runs at one party, "
-        r"the device has 2\. Devices here that can: P0, P1",
+        match=r"test_routing\.py:\d+: SP0 .* cannot run outside\.plain_only: it works on values of "
+        r"form plain.*it runs at one party, the device has 2\. Devices here that can: P0, P1",
     ):
         mp.evaluate(simulate(2), lambda: mp.device("SP0")(plain_only)(mp.seal(1.0)))
 

@@ -41,6 +41,7 @@ TYPED: dict[str, list[str]] = {
     "mp.kernel(□)": ["'demo.advice'"],
     "mp.pshfl_s(x, □, □)": ["[0, 1]", "[0, 0]"],
     "mp.public(...)": ["[1, 2]"],
+    "mp.put(□, mp.reveal(x, to=□))": ["'SP0'", "'P1'"],
     "mp.put(□, x)": ["'P1'"],
     "mp.record(host)": [],
     "mp.registry.get(□)": ["'jax.compile'"],

@@ -27,6 +27,7 @@ def mplang_transfers():
     return [Transfer("VAULT", "VAULT", hand_over, "auto")]
 """
 
+# Of each plain kind, with and without a way of its own.
 OPEN = """
 import mplang_core as mp
 from mplang_core.ext import DeviceKind, Transfer, hookimpl
@@ -35,7 +36,7 @@ from mplang_hello.device import unlock
 
 @hookimpl
 def mplang_devices():
-    return [DeviceKind("GPU", Form.PLAIN, transfers=[Transfer("VAULT", "GPU", unlock, NEEDS)])]
+    return [DeviceKind("OPEN", Form.PLAIN, transfers=[WAYS])]
 """
 
 OPENED = """
@@ -46,7 +47,7 @@ cluster = mp.ClusterSpec.from_dict({
     "nodes": [{"name": name} for name in "ab"],
     "devices": {
         "A": {"kind": "PPU", "members": ["a"]},
-        "G": {"kind": "GPU", "members": ["b"]},
+        "G": {"kind": "OPEN", "members": ["b"]},
         "V": {"kind": "VAULT", "members": ["a", "b"]},
     },
 })
@@ -63,7 +64,7 @@ with mp.Simulator(cluster) as sim:
             print(str(error).split("\\n")[0])
 """
 
-AGAIN = BRIDGE.replace('"VAULT", "VAULT"', '"PPU", "VAULT"')
+AGAIN = BRIDGE.replace('"VAULT", "VAULT"', 'mp.Form.PLAIN, "VAULT"')
 
 PROGRAM = """
 import mplang_core as mp
@@ -103,14 +104,30 @@ def test_values_go_the_way_of_a_third_plugin(tmp_path):
     assert run(planted(tmp_path, BRIDGE)) == "[1 2]\n"
 
 
-def test_without_it_there_is_no_way(tmp_path):
+def test_without_it_there_is_no_way_but_a_reveal_that_is_written(tmp_path):
     said = run(tmp_path)
-    assert all(each in said for each in ("V (VAULT", "W (VAULT")), said
+    lacks = "there is no way from V (VAULT of {0, 1}) to W (VAULT of {2, 3}) that discloses nothing"
+    remedy = "mp.put('W', mp.reveal(x, to='A'))"
+    asked = f"By way of A its party learns it; if that is meant, write {remedy}"
+    assert f"{lacks}. {asked}\n" in said, said
+    followed = PROGRAM.replace(
+        'mp.put("W", mp.put("V", mp.put("A", [1, 2])))',
+        remedy.replace("(x,", '(mp.put("V", mp.put("A", [1, 2])),'),
+    )
+    assert run(tmp_path, followed) == "[1 2]\n"
 
 
-@pytest.mark.parametrize("needs", ["'auto'", "'put'", "lambda value, src, dst: 'auto'"])
-def test_a_way_out_of_protection_is_a_reveal_whatever_its_plugin_says(tmp_path, needs):
-    said = run(planted(tmp_path, OPEN.replace("NEEDS", needs)), OPENED).splitlines()
+@pytest.mark.parametrize(
+    "ways",
+    [
+        'Transfer("VAULT", "OPEN", unlock, "auto")',
+        'Transfer("VAULT", "OPEN", unlock, "put")',
+        'Transfer("VAULT", "OPEN", unlock, lambda value, src, dst: "auto")',
+        "",  # that of vaults to all that is plain
+    ],
+)
+def test_a_way_out_of_protection_is_a_reveal_whatever_its_plugin_says(tmp_path, ways):
+    said = run(planted(tmp_path, OPEN.replace("WAYS", ways)), OPENED).splitlines()
     assert [each.partition("would disclose it. ")[2] for each in said[:2]] == [
         "If that is meant, write mp.reveal(x, to='G')"
     ] * 2, said
@@ -123,4 +140,4 @@ def test_two_ways_between_the_same_kinds_are_a_conflict(tmp_path):
         "print(*(r.reason for r in plugin_manager.records()))"
     )
     said = run(planted(tmp_path, AGAIN), asked)
-    assert all(each in said for each in ("PPU->VAULT", "mplang-hello", "mplang-bridge")), said
+    assert all(each in said for each in ("any plain->VAULT", "mplang-hello", "mplang-bridge")), said

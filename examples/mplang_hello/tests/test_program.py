@@ -200,8 +200,8 @@ def test_the_vault_says_what_it_does_not_run(host, fn):
 
     with pytest.raises(
         mp.errors.FeCapabilityError,
-        match=r"V \(VAULT of \{0, 1\}\) cannot run hello\.\w+: a vault runs only what names it "
-        r"as a target; reveal the value .* Devices here that can: A, C",
+        match=r"V \(VAULT of \{0, 1\}\) cannot run hello\.\w+: it works on values of form "
+        r"plain, .* Devices here that can: A, C\. mp\.reveal\(x, to='A'\) hands it",
     ):
         mp.evaluate(host, program)
     with pytest.raises(mp.errors.FeCapabilityError, match="VAULT of 2"):
@@ -266,7 +266,7 @@ def test_the_doctor_has_looked():
     mp.registry.get("hello.summarize")
     told = [check for package, check in plugin_checks() if "hello" in package]
     assert [check.ok for check in told] == [True, True]
-    assert told[1].detail.startswith("PPU")
+    assert "PPU" in told[1].detail
 
 
 @pytest.mark.parametrize("module", [types, backend])

@@ -57,6 +57,7 @@ class TestDevice(DeviceSuite):
     kind = "SPU"
     values = (np.float32([[1.5, -2.0]]), np.int32(7), np.array([True, False]))
     tolerance = 1e-4
+    runs = ("arrays",)
 
     def cluster(self):
         return mp.ClusterSpec.simple(3)

@@ -414,7 +414,9 @@ def test_after_a_failure_spu_works_again(simulate):
         assert secure(sim, lambda x: x + 1, np.float32(1)) == pytest.approx(2, abs=1e-3)
 
 
-@mp.simple_op("outside.fails_at", execution_model="multi_party", targets=("SPU",))
+@mp.simple_op(
+    "outside.fails_at", execution_model="multi_party", targets=("share",), dialects=("spu",)
+)
 def fails_at(share: mp.BaseType, *, party: int) -> mp.BaseType:
     """Raise at one party."""
     return share

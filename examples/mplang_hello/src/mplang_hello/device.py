@@ -7,15 +7,12 @@ nor against one that returns a wrong half.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
 from mplang_core.ext import (
-    PARTY,
     Device,
     DeviceKind,
-    FeMeta,
     TraceError,
     Transfer,
     run_program,
@@ -23,13 +20,6 @@ from mplang_core.ext import (
 )
 
 from mplang_hello.ops import join, split
-
-
-def unsupported_reasons(meta: FeMeta, members: int) -> Sequence[str]:
-    """Return why a vault does not run a feop: it runs only what is made for halves."""
-    if "VAULT" in meta.targets:
-        return []
-    return [f"a vault runs only what names it as a target; reveal the value to run {meta.name}"]
 
 
 def lock(value: MPObject, src: Device | None, dst: Device) -> MPObject:
@@ -56,12 +46,10 @@ VAULT = DeviceKind(
     "VAULT",
     Form.SHARE,
     members=(2, 2),
-    unsupported_reasons=unsupported_reasons,
+    dialects=("hello",),
     transfers=[
-        Transfer("PPU", "VAULT", lock, "auto"),
-        Transfer(PARTY, "VAULT", lock, "auto"),
-        Transfer("VAULT", "PPU", unlock, "reveal"),
-        Transfer("VAULT", PARTY, unlock, "reveal"),
+        Transfer(Form.PLAIN, "VAULT", lock, "auto"),
+        Transfer("VAULT", Form.PLAIN, unlock, "reveal"),
     ],
     doc="Two parties keep a value that only both together can open.",
 )

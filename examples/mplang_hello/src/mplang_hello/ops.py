@@ -173,7 +173,7 @@ def join(a: HalfType, b: HalfType) -> TensorType:
     reads=(),
     total=True,
     execution_model="multi_party",
-    targets=("VAULT",),
+    targets=("share",),
     inputs=(_HALF,),
     outputs=(_HALF,),
 )

@@ -27,7 +27,6 @@ def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool:
     dialects=("xp",),
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Tensor"},),
-    targets=("PPU",),
     understands=_understands,
     state_scope="process",
     capabilities=Capabilities(caching=Caching(scope="process")),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, MPObject, TableType
-from mplang_core.ext import TraceError, at
+from mplang_core.ext import Feop, TraceError, at
 from mplang_data.description import Description, Ranges, check_name, column_type
+from mplang_data.devices import devices_of_parties
 from mplang_data.known import Catalogue
 
 
@@ -55,7 +56,7 @@ def dataset(
     ctx = mp.cur_ctx()
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
-    owner, device = _place(cluster, party)
+    owner, device = _reader(cluster, party, read)
     try:
         check_name(name)
         if isinstance(columns, str):
@@ -104,23 +105,25 @@ def _look_up(
     return _Schema(kind, described.ranges_of(kind))
 
 
-def _place(cluster: ClusterSpec, party: str) -> tuple[str, str]:
-    """Return the name of a party, and of its PPU."""
-    ppus = {
-        name: list(cluster.device(name).mask)
-        for name, spec in cluster.devices.items()
-        if spec.kind == "PPU"
-    }
-    nodes = [node for node in cluster.nodes if node.name == party]
-    nodes += [node for node in cluster.nodes if ppus.get(party) == [node.rank]]
-    if len({node.rank for node in nodes}) > 1:
+def _reader(cluster: ClusterSpec, party: str, read: Feop) -> tuple[str, str]:
+    """Return the name of a party, and of a device that reads its data sets.
+
+    Args:
+        cluster: the cluster.
+        party: the name of the party, or of such a device.
+        read: the feop that reads.
+    """
+    readers = devices_of_parties(cluster, read)
+    named = [each for each in readers if each.name == party]
+    ranks = {node.rank for node in cluster.nodes if node.name == party}
+    if len(ranks | {each.mask.first for each in named}) > 1:
         raise TraceError(f"{at()}{party!r} is a party, and a device of another one; rename one")
-    for node in nodes:
-        for name, members in ppus.items():
-            if members == [node.rank]:
-                return node.name, name
+    for each in [*named, *(each for each in readers if each.mask.first in ranks)]:
+        return cluster.nodes[each.mask.first].name, each.name
     names = ", ".join(node.name for node in cluster.nodes)
-    raise TraceError(f"{at()}no party {party!r} with a PPU of its own; the parties are {names}")
+    raise TraceError(
+        f"{at()}no party {party!r} with a plain device of its own; the parties are {names}"
+    )
 
 
 def _given(type: BaseType | Mapping[str, str], columns: Sequence[str] | None) -> BaseType:

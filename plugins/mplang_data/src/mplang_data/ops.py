@@ -49,7 +49,6 @@ def _lineage(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Li
     reads=label,
     inputs=(),
     outputs=({"kind": "Any"},),
-    targets=("PPU", "TEE"),
     interfaces=[RangeRule(_intervals), LineageRule(_lineage)],
 )
 def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType:

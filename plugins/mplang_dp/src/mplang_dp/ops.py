@@ -52,7 +52,6 @@ def _op(name: str) -> Callable[[Callable[..., Any]], Feop]:
         reads=(),
         inputs=({"kind": "Table"},),
         outputs=({"kind": "Tensor"},),
-        targets=("PPU", "TEE"),
     )
 
 

@@ -33,7 +33,6 @@ def _guarding(op: Operation) -> Guarding:
     reads=(),
     inputs=({"kind": "Table"},),
     outputs=({"kind": "Table"},),
-    targets=("PPU", "TEE"),
 )
 def guarded(
     x: TableType,

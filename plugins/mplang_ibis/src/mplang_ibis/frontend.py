@@ -39,7 +39,6 @@ def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | 
     execution_model="single_rank",
     inputs=({"kind": "Table"},),
     outputs=({"kind": "Table"},),
-    targets=("PPU", "TEE"),
     understands=_understands,
     state_scope="process",
     capabilities=Capabilities(caching=Caching(scope="process")),

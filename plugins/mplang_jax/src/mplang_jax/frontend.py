@@ -40,7 +40,6 @@ def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | 
     execution_model="single_rank",
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Tensor"},),
-    targets=("PPU", "SPU", "TEE"),
     understands=_understands,
     state_scope="process",
     capabilities=Capabilities(caching=Caching(scope="process")),

@@ -1,4 +1,4 @@
-"""Device kind ``SPU``, and its transfers to and from parties."""
+"""Device kind ``SPU``, and its transfers from plain and to plain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
 from mplang_core.ext import (
-    PARTY,
     Device,
     DeviceKind,
     InsecureWarning,
@@ -105,12 +104,11 @@ SPU = DeviceKind(
     config=SpuConfig,
     members=(2, None),
     resolve_config=resolve_config,
+    dialects=("spu", "pphlo"),
     lowering=Lowering(("stablehlo",), lower),
     transfers=[
-        Transfer("PPU", "SPU", share_out, "auto"),
-        Transfer(PARTY, "SPU", share_out, "auto"),
-        Transfer("SPU", "PPU", disclose, "reveal"),
-        Transfer("SPU", PARTY, disclose, "reveal"),
+        Transfer(Form.PLAIN, "SPU", share_out, "auto"),
+        Transfer("SPU", Form.PLAIN, disclose, "reveal"),
     ],
     doc="Secure multi-party computation on secret shares.",
 )

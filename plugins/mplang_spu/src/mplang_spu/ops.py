@@ -255,11 +255,11 @@ RUN_JAX = OpDef(
     inputs=({"kind": "spu.share"}, {"kind": "Tensor", "visibility": ("PUBLIC",)}),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),
     config_schema=SpuConfig,
-    targets=("SPU",),
+    targets=("share",),
     understands=lambda fn, types: None,
     state_scope="process",
     capabilities=Capabilities(
-        requires_device=DeviceRequirement(kind=("SPU",), members=">=2"),
+        requires_device=DeviceRequirement(members=">=2"),
         supports_visibility=("SECRET", "PUBLIC"),
         caching=Caching(scope="process"),
     ),

@@ -20,7 +20,6 @@ _ARROW = {dtype: arrow for arrow, dtype in _DTYPES.items()}
 
 _TABLE = {"kind": "Table"}
 _TENSOR = {"kind": "Tensor"}
-_TARGETS = ("PPU", "TEE")
 
 
 @simple_op(
@@ -29,7 +28,6 @@ _TARGETS = ("PPU", "TEE")
     reads=(),
     inputs=(),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType:
     """Return a table that the program itself contains, so all who get the program can read it.
@@ -66,14 +64,7 @@ def literal(*, rows: int, data: tuple[bytes, ...], type: TableType) -> TableType
     return type
 
 
-@simple_op(
-    "table.to_tensor",
-    interfaces=[ALIKE],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TENSOR,),
-    targets=_TARGETS,
-)
+@simple_op("table.to_tensor", interfaces=[ALIKE], reads=(), inputs=(_TABLE,), outputs=(_TENSOR,))
 def to_tensor(x: TableType, *, rows: int) -> TensorType:
     """Convert a numeric table to a tensor, row by row.
 
@@ -103,14 +94,7 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
     return TensorType(_dtype(x), (rows, len(x.columns)))
 
 
-@simple_op(
-    "table.to_padded",
-    interfaces=[PADDED],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TENSOR,),
-    targets=_TARGETS,
-)
+@simple_op("table.to_padded", interfaces=[PADDED], reads=(), inputs=(_TABLE,), outputs=(_TENSOR,))
 def to_padded(x: TableType, *, rows: int) -> Padded:
     """Convert a numeric table to a tensor that does not tell how many rows it has.
 
@@ -154,14 +138,7 @@ def _dtype(x: TableType) -> str:
     return _DTYPES[x.columns[0][1]]
 
 
-@simple_op(
-    "table.encode",
-    interfaces=[ENCODED],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TABLE,),
-    targets=_TARGETS,
-)
+@simple_op("table.encode", interfaces=[ENCODED], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
 def encode(
     x: TableType, *, column: str, values: tuple[str | int, ...], others: bool = False
 ) -> TableType:
@@ -195,14 +172,7 @@ def encode(
     return TableType((*x.columns[:i], (column, "int64"), *x.columns[i + 1 :]))
 
 
-@simple_op(
-    "table.one_hot",
-    interfaces=[ONE_HOT],
-    reads=(),
-    inputs=(_TABLE,),
-    outputs=(_TABLE,),
-    targets=_TARGETS,
-)
+@simple_op("table.one_hot", interfaces=[ONE_HOT], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
 def one_hot(
     x: TableType,
     *,
@@ -287,7 +257,6 @@ def fits(value: str | int, kind: str) -> bool:
     total=True,
     inputs=(_TENSOR,),
     outputs=(_TABLE,),
-    targets=_TARGETS,
 )
 def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
     """Convert a tensor to a table, row by row.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from mplang_analysis import disclosure
@@ -16,17 +16,20 @@ from mplang_core import (
     Form,
     Mask,
     MPLangError,
+    MPObject,
     MPType,
     Program,
     TableType,
     TensorType,
     TraceContext,
+    device as on_device,
     evaluate,
     fetch,
     put,
     registry,
     reveal,
     trace,
+    with_ctx,
 )
 from mplang_core.ext import (
     PARTY,
@@ -34,10 +37,12 @@ from mplang_core.ext import (
     DeviceKind,
     DisclosureError,
     Mode,
+    SimpHost,
     StrictModel,
     device_kinds,
     transfers,
 )
+from mplang_testing.device_functions import FUNCTIONS, DeviceFunction
 from mplang_testing.suite import Suite, complain
 from mplang_testing.waiting import DEADLINE
 
@@ -45,16 +50,20 @@ MODES: tuple[Mode, ...] = ("standard", "launch")
 
 
 class DeviceSuite(Suite, kit=True):
-    """A kind of device takes values and gives them back, and says who learns of them.
+    """A kind of device takes values and gives them back, runs functions, and says who learns what.
 
-    The suite moves values from each ``PPU`` of a cluster to each device of the kind, and back, on
-    the simulator. A kind whose form is not plain is protected: the way in discloses nothing, and
-    every way out needs ``mp.reveal``.
+    The suite moves values from each plain device of a cluster to each device of the kind, from
+    there to every other device, and back, on the simulator. A kind whose form is not plain is
+    protected: the way in discloses nothing, and every way out needs ``mp.reveal``. A kind whose
+    form is plain runs ops, and the functions of all frontends that are installed.
 
     Attributes:
         kind: its name.
         values: arrays that it takes.
         tolerance: by how much a value may differ when it comes back.
+        runs: what it runs of ``"ops"`` of one party, and Python functions of ``"arrays"`` and of
+            ``"tables"``; by default all if it is plain, and none if it is protected. The rest it
+            refuses with an error that names it.
 
     Example:
         >>> from mplang_core import ClusterSpec
@@ -68,10 +77,15 @@ class DeviceSuite(Suite, kit=True):
     kind: ClassVar[str]
     values: ClassVar[Sequence[Any]] = (np.array([[1.5, -2.0]]), np.array(7))
     tolerance: ClassVar[float] = 0.0
+    runs: ClassVar[Sequence[str] | None] = None
 
     @abstractmethod
     def cluster(self) -> ClusterSpec:
-        """Return a cluster with a device of the kind, and a ``PPU`` for each of two parties."""
+        """Return a cluster with a device of the kind, and a ``PPU`` for each of two parties.
+
+        A device of each kind with which it has a transfer of its own is there, too, and of others
+        that it is to reach.
+        """
 
     def cases(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the two modes of hosts."""
@@ -134,6 +148,38 @@ class DeviceSuite(Suite, kit=True):
                             fix="correct the transfers into it and out of it",
                         )
 
+    def test_values_go_to_each_other_device_and_from_it(self, mode: Mode) -> None:
+        """There is a way between it and each device of the cluster, if one of them is plain."""
+        with Simulator(self.cluster(), mode=mode, timeout=DEADLINE) as host:
+            for mine in self._mine():
+                for other in self._devices():
+                    if other != mine:
+                        self._check_way(host, mine, other)
+                        self._check_way(host, other, mine)
+
+    def test_each_transfer_of_its_own_is_tried(self) -> None:
+        """For each transfer that names another kind, the cluster has a device of that kind."""
+        there = {PARTY, self.kind, *(each.kind.name for each in self._devices())}
+        for way in self._kind.transfers:
+            for end in (way.src, way.dst):
+                if isinstance(end, str) and end not in there:
+                    complain(
+                        f"a transfer between a {self.kind} and a {end} is not tried",
+                        expected=f"cluster() has a device of kind {end}",
+                        got=sorted(there),
+                        fix="add one to cluster() of the suite, or declare the transfer for "
+                        "Form.PLAIN, which includes all plain kinds",
+                    )
+
+    def test_what_it_runs(self, mode: Mode) -> None:
+        """Functions run there with the right result, or are refused by an error that names it."""
+        runs = (tuple(FUNCTIONS) if self._is_plain else ()) if self.runs is None else self.runs
+        with Simulator(self.cluster(), mode=mode, timeout=DEADLINE) as host:
+            for device in self._mine():
+                for name, function in FUNCTIONS.items():
+                    if function.is_installed():
+                        self._check_runs(host, device, function, name in runs)
+
     def test_no_way_out_is_automatic(self) -> None:
         """A transfer into any kind of plain device says what holds: it needs ``mp.reveal``."""
         if self._is_plain:
@@ -143,7 +189,7 @@ class DeviceSuite(Suite, kit=True):
             if way.src == self.kind and _is_plain(way.dst) and way.needs in ("auto", "put"):
                 complain(
                     f"a {self.kind} lets values out without mp.reveal",
-                    expected=f'Transfer("{self.kind}", "{way.dst}", …, needs="reveal")',
+                    expected=f'Transfer("{self.kind}", {_named(way.dst)}, …, needs="reveal")',
                     got=f"needs={way.needs!r}, of {transfers.provider(name)}",
                     fix="correct it: mplang asks for mp.reveal all the same",
                 )
@@ -241,7 +287,57 @@ class DeviceSuite(Suite, kit=True):
         return [each for each in self._devices() if each.kind.name == self.kind]
 
     def _plain(self) -> list[Device]:
-        return [each for each in self._devices() if each.kind.name == "PPU"]
+        """Return the plain devices of one party, of other kinds if there are some."""
+        alone = [each for each in self._devices() if len(each.mask) == 1]
+        plain = [each for each in alone if each.kind.form is Form.PLAIN]
+        return [each for each in plain if each.kind.name != self.kind] or plain
+
+    def _check_way(self, host: SimpHost, src: Device, dst: Device) -> None:
+        """Move a value to one device and from there to another, and compare it."""
+        value, is_secret = self.values[0], Form.PLAIN not in (src.kind.form, dst.kind.form)
+
+        def program() -> Any:
+            return reveal(_moved(_moved(put(self._plain()[0].name, value), src), dst))
+
+        try:
+            found: object = _listed(fetch(host, evaluate(host, program)))
+            if all(_near(each, value, self.tolerance) for each in _listed(found)):
+                return
+        except MPLangError as error:
+            found = str(error)
+            if is_secret and all(each.name in found for each in (src, dst)):
+                return  # from one protection to another is a way of its own, which a plugin brings
+        complain(
+            f"a value does not go from {src} to {dst}",
+            expected=value,
+            got=found,
+            fix=f"declare Transfer(Form.PLAIN, {self.kind!r}, …) and Transfer({self.kind!r}, "
+            "Form.PLAIN, …), which include all plain kinds",
+        )
+
+    def _check_runs(
+        self, host: SimpHost, device: Device, function: DeviceFunction, must_run: bool
+    ) -> None:
+        """Run a function on a device, or be refused by an error that names it, if it may be."""
+        on = on_device(device.name)
+        try:
+            with with_ctx(host):
+                operand = put(self._plain()[0].name, function.operand())
+            made = evaluate(host, lambda x: reveal(function.call(on, _moved(x, device))), operand)
+            found: object = _listed(fetch(host, made))
+            if all(function.is_right(each, self.tolerance) for each in _listed(found)):
+                return
+        except MPLangError as error:
+            found = str(error)
+            if not must_run and (device.name in found or self.kind in found):
+                return
+        complain(
+            f"a {self.kind} does not run {function.what}",
+            expected="its result" if must_run else "its result, or an error that names the device",
+            got=found,
+            fix="correct form, dialects, lowering and unsupported_reasons of its DeviceKind, or "
+            "say in `runs` of the suite what it runs",
+        )
 
     def _ways(self) -> Iterator[tuple[Callable[..., Any], ...]]:
         """Yield functions that put a value at its source, on the device, and back again."""
@@ -263,10 +359,23 @@ class DeviceSuite(Suite, kit=True):
         return trace(TraceContext(cluster), lambda x: function(put(first.name, x)), given).program
 
 
-def _is_plain(kind: str) -> bool:
+def _is_plain(end: str | Form) -> bool:
     """Return whether a destination of a transfer holds values in plain."""
-    found = device_kinds.get(kind)
-    return kind == PARTY or (found is not None and found.form is Form.PLAIN)
+    if isinstance(end, Form):
+        return end is Form.PLAIN
+    found = device_kinds.get(end)
+    return end == PARTY or (found is not None and found.form is Form.PLAIN)
+
+
+def _named(end: str | Form) -> str:
+    return str(end) if isinstance(end, Form) else f'"{end}"'
+
+
+def _moved(value: MPObject, to: Device) -> Any:
+    """Return a value on a device; it is revealed to it if that needs the word."""
+    src = cast("Device", value.device)
+    opens = to.kind.form is Form.PLAIN and src.kind.form is not Form.PLAIN
+    return reveal(value, to=to.name) if opens else put(to.name, value)
 
 
 def _literal(value: Any) -> Any:

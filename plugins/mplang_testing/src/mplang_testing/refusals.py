@@ -8,6 +8,7 @@ from typing import Any
 from mplang_core import (
     Attribute,
     ClusterSpec,
+    Form,
     Mask,
     MPLangError,
     Program,
@@ -121,8 +122,9 @@ class RefusalSuite(Suite, kit=True):
             }
             cluster = ClusterSpec.from_dict({"nodes": [{}, {}], "devices": devices})
             _refuses_device(meta, "V0", [], TraceContext(cluster), op)
-            if meta.targets and "PPU" not in meta.targets:
-                _refuses_device(meta, "P0", meta.targets, TraceContext(cluster), op)
+            if meta.targets and Form.PLAIN not in meta.targets:
+                forms = [form.value for form in meta.targets]
+                _refuses_device(meta, "P0", forms, TraceContext(cluster), op)
 
     def test_damaged_attributes_are_refused(self, sample: Sample) -> None:
         """A worker verifies what it is sent: a bad attribute is a VerifyError, no other error."""
@@ -149,13 +151,7 @@ def _wrong_arguments(sample: Sample) -> Iterator[tuple[str, tuple[Any, ...], dic
 
 def _materialize(meta: FeMeta, sample: Sample, config: Any) -> None:
     args = sample.stand_ins()
-    if not sample.is_compiler:
-        fe_materialize(registry.get(sample.op), *args, config=config, **sample.attrs)
-        return
-    need = meta.capabilities.requires_device
-    kinds = [*meta.targets, *(need.kind if need else ()), "PPU"]
-    members = max(sample.parties, 1)
-    fe_materialize(*args, kind=kinds[0], members=members, config=config, **sample.attrs)
+    fe_materialize(registry.get(sample.op), *args, config=config, **sample.attrs)
 
 
 def _refuses_config(meta: FeMeta, sample: Sample, config: Any) -> None:

@@ -13,6 +13,7 @@ import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, Form, Mask, MPObject, MPType, TensorType
 from mplang_core.ext import TraceError, at, parse_base_type, run_program
 from mplang_data.description import check_name
+from mplang_data.devices import devices_of_parties
 from mplang_data.known import Catalogue
 from mplang_data.stored.entry import check_storable, skeleton, unflatten
 
@@ -147,8 +148,8 @@ def _device(name: str) -> tuple[Any, Any]:
         return ctx, cluster.device(name)
     for node in cluster.nodes:
         if node.name == name:
-            for each in map(cluster.device, cluster.devices):
-                if each.kind.name == "PPU" and list(each.mask) == [node.rank]:
+            for each in devices_of_parties(cluster):
+                if each.mask.first == node.rank:
                     return ctx, each
     devices = ", ".join(cluster.devices)
     parties = ", ".join(node.name for node in cluster.nodes)
