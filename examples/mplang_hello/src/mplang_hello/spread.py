@@ -26,7 +26,6 @@ def _guarding(op: Operation) -> Guarding:
     reads=(),
     inputs=({"kind": "Table"},),
     outputs=({"kind": "Table"},),
-    targets=("PPU",),
 )
 def spread(x: TableType, *, column: str, unit: str, k: int) -> TableType:
     """Return the variance of a column, or no row if it is of less than ``k`` units.
