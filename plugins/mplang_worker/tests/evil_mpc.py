@@ -20,10 +20,13 @@ from mplang_core.errors import AdmissionError, CommError, RunError
 
 FILE = "MPLANG_TEST_EVIL_MPC"  # environment variable: the path of the file
 SIZE = 256
+STUCK, PR_SET_NAME = "stuck", 15
 
 
 class Stuck:
     """No message: the process hangs in native code, which may hold Python's lock.
+
+    The thread that hangs is called :data:`STUCK`.
 
     Args:
         locked: whether it does.
@@ -33,6 +36,7 @@ class Stuck:
         self._libc = ctypes.PyDLL(None) if locked else ctypes.CDLL(None)
 
     def __call__(self, to_rank: int, key: str, data: bytes) -> list[tuple[str, bytes]]:
+        self._libc.prctl(PR_SET_NAME, STUCK.encode())
         self._libc.pause()
         return []
 
