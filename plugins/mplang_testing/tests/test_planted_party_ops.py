@@ -83,7 +83,10 @@ def op(**changes):
     "changes",
     [
         {},
-        {"messages": "[*(Message(a, b, 0) for a, b in links), Message(0, 2, 0, when='if asked for')]"},
+        {
+            "messages": "[*(Message(a, b, 0) for a, b in links), "
+            "Message(0, 2, 0, when='if asked for')]"
+        },
         {"samples": '(PartySample("fault.pass_on", lambda x: use(use(x)), np.arange(3)),)'},
         {"interfaces": "[Copy()]", "effects": "NONE", "total": "True"},
         {"effects": "FRESH", "result": "got + np.random.default_rng().integers(9, size=3)"},
