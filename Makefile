@@ -152,12 +152,13 @@ test-versions: wheels ## run the smoke tests on the lowest and highest versions 
 changelog: $(VENV)/.release ## collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
 
-lint: setup ## format, style, types, layers, waiting in tests, costs
+lint: setup ## format, style, types, layers, public names, waiting in tests, costs
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/architecture/core_size.py
+	@$(BIN)/python tests/architecture/breaking_changes.py
 	@$(BIN)/python tests/runner/waiting_rules.py
 	@$(BIN)/python tests/costs/count.py
 

@@ -79,8 +79,7 @@ from mplang_core.types import (
 
 if TYPE_CHECKING:  # found by __getattr__
     import mplang_analysis as analysis  # noqa: F401
-    from mplang_cli import artifact as artifact, introspect as introspect
-    from mplang_cli.text import parse as parse
+    from mplang_cli import artifact as artifact, introspect as introspect, parse as parse
     from mplang_trace import Recording as Recording, Span as Span, record as record, watch as watch
 
     from mplang_core.device.cluster import (

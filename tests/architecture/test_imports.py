@@ -66,30 +66,6 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         _ = mp.NoSuchBackend
 
 
-OPEN = ("mplang_core", "mplang_core.ext")
-"""What plugins may import of the core."""
-
-
-def test_plugins_import_the_package_and_its_extension_interface_only():
-    root = Path(mplang_core.__file__).parents[1]
-    files = [*root.glob("plugins/*/src/**/*.py"), *root.glob("examples/*/src/**/*.py")]
-    assert files
-    deep = [
-        (file.name, node.lineno, module)
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
-        for module in _imported(node)
-        if module.partition(".")[0] == "mplang_core" and module not in OPEN
-    ]
-    assert not deep
-
-
-def _imported(node):
-    if isinstance(node, ast.ImportFrom):
-        return [node.module or ""]
-    return [each.name for each in node.names] if isinstance(node, ast.Import) else []
-
-
 NEUTRAL = ("mplang_core/ir", "plugins/mplang_analysis/src", "plugins/mplang_passes/src")
 """Parts that know ops by their interfaces."""
 

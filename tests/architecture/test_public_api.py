@@ -1,4 +1,4 @@
-"""The public names and their signatures are those of a reviewed file."""
+"""The public names of each package, and their signatures, are those of a reviewed file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import ast
 import enum
 import inspect
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+from packaging.version import Version
+from public_tiers import CORE, deprecations, sources, tiers
+
 import mplang_core
-from mplang_core import ext
 
-FILE = Path(__file__).parent / "public_api.txt"
-
-
+FOLDER = Path(__file__).parent / "public_api"
 PLAIN = (type(None), bool, int, float, str, tuple)
+OF_MACHINE = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4,)
+"""Defaults that depend on the machine: `size` of a data set, in bytes."""
 
 
 def signature(thing: object) -> str:
@@ -29,7 +33,8 @@ def signature(thing: object) -> str:
     def plain(each: inspect.Parameter) -> inspect.Parameter:
         note = each.annotation if isinstance(each.annotation, str) else each.empty
         has_default = each.default is not each.empty
-        default = each.default if isinstance(each.default, PLAIN) else Ellipsis
+        is_shown = isinstance(each.default, PLAIN) and each.default not in OF_MACHINE
+        default = each.default if is_shown else Ellipsis
         return each.replace(annotation=note, default=default if has_default else each.empty)
 
     returned = found.return_annotation
@@ -61,28 +66,57 @@ def described(where: str, name: str, thing: object) -> list[str]:
     return lines
 
 
-def exported(module: ModuleType) -> set[str]:
-    """Return what a module gives to others: what it imports ``as`` the same name, or as a whole."""
-    names = set()
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ImportFrom):
-            names |= {each.name for each in node.names if each.asname == each.name}
-            if node.names[0].name == "*":
-                names |= {name for name in vars(import_module(node.module)) if name[0].isupper()}
-    return names
+def exported(module: str) -> Mapping[str, object]:
+    """Return the public names of a module; those of a module that it exports as a whole, too."""
+    package = import_module(module)
+    names = set(tiers(module.removesuffix(".ext"))[module])
+    for node in ast.walk(ast.parse(inspect.getsource(package))):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            names |= {name for name in vars(import_module(str(node.module))) if name[0].isupper()}
+    return {name: _member(package, name) for name in names}
 
 
-def public_api() -> str:
-    """Return all public names with their signatures."""
+def _member(package: ModuleType, name: str) -> object:
+    """Return a name of a module, or the module of that name that it contains."""
+    try:
+        return getattr(package, name)
+    except AttributeError:
+        return import_module(f"{package.__name__}.{name}")
+
+
+def public_api(package: str) -> str:
+    """Return all public names of a package with their signatures."""
     lines = []
-    for module, where in ((mplang_core, "mp"), (ext, "mp.ext")):
-        for name in sorted(exported(module)):
-            lines += described(where, name, getattr(module, name))
+    for module in sorted(tiers(package)):
+        where = module.replace(CORE, "mp")
+        for name, thing in sorted(exported(module).items()):
+            lines += described(where, name, thing)
+        for old, (new, until) in sorted(deprecations(sources()[package], module).items()):
+            lines.append(f"{where}.{old}: deprecated until {until}, now {new}")
     return "\n".join(lines) + "\n"
 
 
-def test_public_names_and_signatures_are_those_that_were_reviewed():
+@pytest.mark.parametrize(
+    "package",
+    [
+        pytest.param(each, marks=pytest.mark.needs(each.removeprefix("mplang_")))
+        for each in sorted(sources())
+    ],
+)
+def test_public_names_and_signatures_are_those_that_were_reviewed(package):
     """A change of this file is a change of the interface: run with MPLANG_WRITE_GOLDEN=1."""
+    file = FOLDER / f"{package}.txt"
     if os.environ.get("MPLANG_WRITE_GOLDEN"):
-        FILE.write_text(public_api())
-    assert public_api() == FILE.read_text()
+        file.write_text(public_api(package))
+    assert public_api(package) == file.read_text()
+
+
+@pytest.mark.parametrize("package", sorted(sources()))
+def test_deprecated_names_are_there_until_their_release(package):
+    """A deprecated name is found by its old name, is none of the others, and goes in time."""
+    for module, names in tiers(package).items():
+        for old, (_, until) in deprecations(sources()[package], module).items():
+            assert old not in names
+            assert Version(mplang_core.__version__) < Version(until), f"remove {module}.{old}"
+            with pytest.deprecated_call():
+                assert getattr(import_module(module), old) is not None

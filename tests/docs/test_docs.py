@@ -28,8 +28,9 @@ DOCUMENTS = sorted(
 )
 ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
 
-pytestmark = pytest.mark.filterwarnings(  # data is put outside
-    "error::mplang_core.errors.LiteralWarning"
+pytestmark = pytest.mark.filterwarnings(
+    "error::mplang_core.errors.LiteralWarning",  # data is put outside
+    "ignore:acme:DeprecationWarning",  # shown by docs/versioning.md
 )
 
 

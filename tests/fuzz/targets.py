@@ -271,7 +271,7 @@ def tables(data: bytes) -> None:
         ('SELECT count(*) AS "n" FROM (SELECT DISTINCT * FROM "x")', number),
         ('SELECT count(*) AS "n" FROM (FROM "x" INTERSECT FROM "x")', number),
     ):
-        found = query.run(code, {"x": value}, gives)
+        found = query.run_sql(code, {"x": value}, gives)
         assert gives is number or found.num_rows == value.num_rows
         assert gives is kind or 0 < found["n"][0].as_py() <= value.num_rows
 

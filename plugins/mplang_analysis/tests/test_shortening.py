@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 
 from hypothesis import given, strategies as st
-from mplang_analysis.shortening import LIMIT, shortened
+from mplang_analysis.shortening import MAX_SHORTENED, shortened
 
-TEXTS = st.text(max_size=3 * LIMIT) | st.builds(lambda text: text * 50, st.text(max_size=20))
+TEXTS = st.text(max_size=3 * MAX_SHORTENED) | st.builds(
+    lambda text: text * 50, st.text(max_size=20)
+)
 MORE = 100  # bytes of a length and a SHA-256, in words
 
 
 @given(TEXTS)
 def test_a_text_takes_no_more_bytes_than_the_limit_and_its_hash(text):
     found = shortened(text)
-    assert len(json.dumps(found)) <= LIMIT + MORE + 2
+    assert len(json.dumps(found)) <= MAX_SHORTENED + MORE + 2
     assert found == text or found.startswith(text[:1])
 
 

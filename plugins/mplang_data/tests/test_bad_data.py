@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from mplang_data import DataSet, Description, SourceError
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
 from mplang_http.base.config import WorkerConfig
 from mplang_http.front.data_sets import check_data
@@ -161,7 +161,7 @@ def test_other_rows_than_published_are_refused(folder, host, rows, told):
             mp.evaluate(made, read())
     wrong = DataSet(**bank(f"csv:{folder}/people.csv", rows=rows)["bank"]["people"])
     with pytest.raises(SourceError, match=told):
-        check(wrong)
+        check_data_set(wrong)
 
 
 def test_a_line_of_csv_with_other_columns_is_told_without_its_content(folder):
@@ -180,7 +180,7 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(folder):
     (folder / "people.parquet").write_bytes(data)
     wrong = DataSet(**bank(f"parquet:{folder}/people.parquet")["bank"]["people"])
     with pytest.raises(SourceError, match="rows that its head says"):
-        check(wrong)
+        check_data_set(wrong)
     with on_simulator(bank(f"parquet:{folder}/people.parquet")) as made:
         tensor = mp.device("PB")(to_tensor)
         with pytest.raises(PartyError, match="does not have the 2016 rows"):
@@ -205,7 +205,7 @@ def test_a_parquet_file_that_is_damaged_where_it_is_read_is_told_by_its_name(tmp
             assert "data set 'people' is damaged" in caplog.text
             caplog.clear()
     with pytest.raises(SourceError, match="damaged"):
-        check(read_data_sets(source["bank"], "/")["people"])
+        check_data_set(read_data_sets(source["bank"], "/")["people"])
 
 
 def lie(data, old, new):
@@ -412,7 +412,7 @@ def test_what_a_vendor_wrote_is_escaped_for_who_looks_at_it(tmp_path, kind):
 def test_arrays_of_objects_are_never_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{"a": 1}]), allow_pickle=True)
     with pytest.raises(SourceError, match="no NPY file of numbers"):
-        check(DataSet(source=f"npy:{tmp_path}/a.npy", array="f64[1]"))
+        check_data_set(DataSet(source=f"npy:{tmp_path}/a.npy", array="f64[1]"))
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_an_npy_file_that_is_none_is_refused_before_memory_is_taken(tmp_path, co
     (tmp_path / "a.npy").write_bytes(content)
     for kind in ("f64[1]", "f64[1000000000000000]"):
         with pytest.raises(SourceError):
-            check(DataSet(source=f"npy:{tmp_path}/a.npy", array=kind))
+            check_data_set(DataSet(source=f"npy:{tmp_path}/a.npy", array=kind))
 
 
 # -- CSV

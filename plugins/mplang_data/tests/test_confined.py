@@ -11,7 +11,7 @@ import pytest
 from mplang_confinement import has_seccomp, landlock_version
 from mplang_data import SourceError
 from mplang_data.apart import run_apart
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
 from postgres import PASSWORD, server as server
 
@@ -159,7 +159,7 @@ def test_a_server_that_sends_without_end_meets_a_limit(server, query, told):
     """The second in one answer, which libpq keeps in memory."""
     data_set = source(server, query)
     with pytest.raises(SourceError, match=told) as caught:
-        check(data_set)
+        check_data_set(data_set)
     assert PASSWORD not in str(caught.value) + str(caught.value.__cause__)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     assert peak < 50 * MB + (1 << 30) + 300 * MB
@@ -169,4 +169,4 @@ def test_a_server_that_sends_without_end_meets_a_limit(server, query, told):
 @pytest.mark.long("starts a database server")
 def test_a_size_that_is_enough_is_enough(server):
     data_set = source(server, "SELECT repeat('x', 100) AS note FROM generate_series(1, 100000)")
-    assert check(data_set) == 100_000
+    assert check_data_set(data_set) == 100_000

@@ -11,7 +11,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from mplang_data import SourceError
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
 from mplang_tables import arrow
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
@@ -95,7 +95,9 @@ def test_a_view_of_a_duckdb_file_is_refused_by_the_name_of_its_table(tmp_path):
         connection.execute(f"CREATE VIEW prices AS SELECT id FROM '{tmp_path}/secret.csv'")
     place = f"duckdb:{tmp_path}/vendor.duckdb#prices"
     with pytest.raises(SourceError, match="'prices' reads .* make a table of it") as caught:
-        check(read_data_sets(bank(place, columns={"id": "str"}, match=[])["bank"], "/")["people"])
+        check_data_set(
+            read_data_sets(bank(place, columns={"id": "str"}, match=[])["bank"], "/")["people"]
+        )
     assert "disabled by configuration" in str(caught.value.__cause__)
 
 
@@ -139,11 +141,11 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
         (in_duckdb.replace("people", "nobody"), "does not give it", "nobody"),
     ]:
         with pytest.raises(SourceError, match=told) as caught:
-            check(read_data_sets(bank(source)["bank"], "/")["people"])
+            check_data_set(read_data_sets(bank(source)["bank"], "/")["people"])
         assert detail in str(caught.value.__cause__)
         assert PASSWORD not in str(caught.value) + str(caught.value.__cause__)
     with pytest.raises(SourceError, match="column 'age' is int64 there, and int32"):
-        check(read_data_sets(bank(place, columns={"age": "int32"})["bank"], "/")["people"])
+        check_data_set(read_data_sets(bank(place, columns={"age": "int32"})["bank"], "/")["people"])
     with pytest.raises(ConfigError, match="its place ends with the table"):
         read_data_sets(bank(server.place)["bank"], "/")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, SourceError
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_tables import arrow
 
 import mplang_core as mp
@@ -43,7 +43,7 @@ def test_int96_times_beyond_nanoseconds_are_refused_as_these_and_kept_as_microse
     with pytest.raises(MPLangError, match=told):
         read(source, {"v": "timestamp[ns]"})
     with pytest.raises(SourceError, match=told):
-        check(DataSet(source=source, columns={"v": "timestamp[ns]"}))
+        check_data_set(DataSet(source=source, columns={"v": "timestamp[ns]"}))
     found = read(source, {"v": "timestamp[us]", "n": "int64"})
     assert [row["v"] for row in found] == [NOW, None, when]
     late = read(source, {"v": "timestamp[us]"}, lambda t: t.filter(t.v > dt.datetime(3000, 1, 1)))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, SourceError
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
 from mplang_tables import to_tensor
 
@@ -64,8 +64,8 @@ def test_nan_is_an_error_where_that_is_declared(source, how):
 
 def test_an_owner_finds_it_by_a_check_and_arrays_have_no_missing_values(source, tmp_path):
     with pytest.raises(SourceError, match="not what|column 'pay' has NaN"):
-        check(DataSet(source=source, columns=COLUMNS, nan="error"))
-    assert check(DataSet(source=source, columns=COLUMNS, nan="missing")) == 3
+        check_data_set(DataSet(source=source, columns=COLUMNS, nan="error"))
+    assert check_data_set(DataSet(source=source, columns=COLUMNS, nan="missing")) == 3
     fields = {"source": f"npy:{tmp_path}/a.npy", "array": "f64[1]"}
     with pytest.raises(ConfigError, match="an array has no missing values"):
         read_data_sets({"d": {**fields, "nan": "missing"}}, "/")

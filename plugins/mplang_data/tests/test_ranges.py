@@ -8,7 +8,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 from mplang_data import DataSet, Description, SourceError
-from mplang_data.check import check
+from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
 from mplang_data.ops import read
 from mplang_tables import encode, one_hot, to_padded, to_tensor
@@ -131,7 +131,7 @@ def test_data_outside_of_its_range_is_not_read(tmp_path, source, column, value):
     described = {"source": f"{source}:people", "columns": COLUMNS, "ranges": RANGES}
     made = read_data_sets({"people": described}, str(tmp_path))["people"]
     with pytest.raises(SourceError, match=f"column '{column}' has numbers outside"):
-        check(made, whole=True)
+        check_data_set(made, whole=True)
 
 
 def test_a_tensor_of_a_scan_is_checked(tmp_path):
@@ -188,9 +188,9 @@ def test_ends_of_ranges_are_not_rounded_to_the_type_of_an_array(tmp_path, dtype,
     kind = str(mp.TensorType(np.dtype(dtype), (2,)))
     scan = DataSet(source=f"npy:{tmp_path}/scan.npy", array=kind, range=(0, high))
     with pytest.raises(SourceError, match="outside of the range"):
-        check(scan)
+        check_data_set(scan)
     np.save(tmp_path / "scan.npy", np.array([0, 1], dtype))
-    check(DataSet(source=f"npy:{tmp_path}/scan.npy", array=kind, range=(0, 1)))
+    check_data_set(DataSet(source=f"npy:{tmp_path}/scan.npy", array=kind, range=(0, 1)))
 
 
 # -- a program and its owner

@@ -25,7 +25,7 @@ from mplang_data.stored import (
     values,
 )
 from mplang_data.stored.disk import size_of
-from mplang_data.stored.run import tell
+from mplang_data.stored.run import encode_versions
 from mplang_data.stored.sink import MAX_VERSIONS
 from mplang_data.stored.sink_config import read_sink
 from mplang_testing.waiting import DEADLINE
@@ -141,7 +141,7 @@ def test_members_with_different_runs_are_told(held, told):
 
 def test_members_do_not_tell_one_another_when_they_stored_a_version():
     """It would tell when an op of a run ended, which may depend on private data."""
-    told = [tell([Held(entry(1, time=when).card(), True)]) for when in (1e9, 1.5e9)]
+    told = [encode_versions([Held(entry(1, time=when).card(), True)]) for when in (1e9, 1.5e9)]
     assert told[0] == told[1]
 
 

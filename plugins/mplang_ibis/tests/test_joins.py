@@ -19,7 +19,7 @@ def table(rows, keys):
 
 
 def joined(sql, *tables):
-    found = query.run(COUNT + sql, dict(zip("xyz", tables, strict=False)), KIND)
+    found = query.run_sql(COUNT + sql, dict(zip("xyz", tables, strict=False)), KIND)
     return found.to_pydict()["n"][0]
 
 
@@ -70,8 +70,10 @@ def test_nor_do_joins_of_what_a_with_gives(how, other):
     each = [one.format(i + 1, how, i, other.format(i)) for i in range(3)]
     query_of = f"WITH j0 AS {how} (SELECT x.k AS k FROM x), {', '.join(each)} SELECT COUNT(*) AS n "
     with pytest.raises(KernelError, match="over 16 times the rows"):
-        query.run(f"{query_of} FROM j3", {"x": table(64, 8)}, KIND)
-    assert query.run(f"{query_of} FROM j1", {"x": table(64, 8)}, KIND).to_pydict() == {"n": [512]}
+        query.run_sql(f"{query_of} FROM j3", {"x": table(64, 8)}, KIND)
+    assert query.run_sql(f"{query_of} FROM j1", {"x": table(64, 8)}, KIND).to_pydict() == {
+        "n": [512]
+    }
 
 
 def test_a_worker_s_owner_sets_the_limit(limit):

@@ -47,7 +47,7 @@ ID_DOWN = ("id", True, False)
 def run(fn):
     """Return the rows of a function of the table."""
     attrs = ibis_compile(fn, mp.FeSignature((KIND,))).pfunc.attrs
-    return query.run(read_sql(attrs["code"]), {"table0": DATA}, attrs["gives"]).to_pylist()
+    return query.run_sql(read_sql(attrs["code"]), {"table0": DATA}, attrs["gives"]).to_pylist()
 
 
 def nulls_first():

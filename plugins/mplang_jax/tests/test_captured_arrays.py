@@ -160,9 +160,9 @@ def test_custom_rules_beside_captured_arrays_give_what_jax_gives(name):
 
 def test_a_line_in_a_function_that_captures_is_the_users():
     from mplang_jax import jax_compile
-    from mplang_stablehlo import source_lines
+    from mplang_stablehlo.ext import lines_of
 
     program = jax_compile(model(lambda v: v.sum()), FeSignature((TensorType("f32", (4,)),)))
-    lines = [line for line in source_lines.lines_of(program.pfunc.attrs["code"]) if line]
+    lines = [line for line in lines_of(program.pfunc.attrs["code"]) if line]
     assert lines
     assert all(line.file.endswith("test_captured_arrays.py") for line in lines)

@@ -68,7 +68,7 @@ def test_captured_arrays_are_operands_and_their_values_no_part_of_the_key(lowere
 
 
 def test_the_same_code_at_another_line_has_its_own_line(lowered):
-    from mplang_stablehlo import source_lines
+    from mplang_stablehlo.ext import lines_of
 
     def first(x):
         return x * globals()["RATE"]
@@ -78,6 +78,6 @@ def test_the_same_code_at_another_line_has_its_own_line(lowered):
 
     for fn in (first, second):
         code = jax_compile(fn, SIGNATURE).pfunc.attrs["code"]
-        lines = {line.line for line in source_lines.lines_of(code) if line}
+        lines = {line.line for line in lines_of(code) if line}
         assert fn.__code__.co_firstlineno + 1 in lines
     assert len(lowered) == 2

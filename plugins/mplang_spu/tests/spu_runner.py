@@ -11,7 +11,7 @@ from mplang_spu import engine
 from mplang_spu.config import FRACTION_BITS
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import PASSES, Target, lower
-from mplang_stablehlo.module import canonical
+from mplang_stablehlo.ext import canonical
 
 MEMBERS = {"ABY3": 3, "CHEETAH": 2, "SEMI2K": 2}
 

@@ -13,10 +13,7 @@ import spu_runner
 from mplang_spu.lowering import SPU, Target, lower
 from mplang_spu.lowering.libspu_ops import OPS, REWRITTEN
 from mplang_stablehlo import signature_of
-from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
-from mplang_stablehlo.custom_calls import CALLS
-from mplang_stablehlo.executable import compile as compile_for_xla
-from mplang_stablehlo.module import parse
+from mplang_stablehlo.ext import ARITHMETIC, CUSTOM_CALLS, STRUCTURE, compile_for_xla, parse
 from op_samples import adder, call, constant, one, sample, tensor
 
 import mplang_core as mp
@@ -24,8 +21,8 @@ from mplang_core.errors import TraceError
 from mplang_core.ext import pack
 
 SHARED = sorted(STRUCTURE | ARITHMETIC)  # custom calls are admitted by their targets
-EXPANDED = sorted(CALLS.keys() - {"mhlo.topk"})
-RUN = {*CALLS, "custom_call"}
+EXPANDED = sorted(CUSTOM_CALLS.keys() - {"mhlo.topk"})
+RUN = {*CUSTOM_CALLS, "custom_call"}
 TARGET = Target("SEMI2K", "FM128", 40)
 ERROR = 2e-3
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_spu.lowering import Target, lower as lower_for
-from mplang_stablehlo.module import canonical
+from mplang_stablehlo.ext import canonical
 
 import mplang_core as mp
 

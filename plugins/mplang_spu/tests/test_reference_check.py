@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_spu.reference_check.flat_function import flat_function, source_lines
-from mplang_stablehlo.source_lines import lines_of
+from mplang_stablehlo.ext import lines_of
 from reference_runs import COARSE, FINE, FULL, cluster, f32, line_after, root, secure
 
 import mplang_core as mp

@@ -10,7 +10,7 @@ from mplang_spu.reference_check import reference
 from mplang_spu.reference_check.decisions import OpTrace, decision_differences
 from mplang_spu.reference_check.flat_function import Op, flat_function
 from mplang_spu.reference_check.tolerance import compare
-from mplang_stablehlo.module import canonical
+from mplang_stablehlo.ext import canonical
 
 from mplang_core.ir.compressed_text import pack
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
-from mplang_stablehlo.custom_calls import CALLS
+from mplang_stablehlo.custom_calls import CUSTOM_CALLS
 from mplang_stablehlo.module import canonical, parse, text_of
 
 ELEMENTS = "i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 f16 f32 f64"
-ENGINE = Admission("ENGINE", STRUCTURE | ARITHMETIC, frozenset(ELEMENTS.split()), CALLS)
+ENGINE = Admission("ENGINE", STRUCTURE | ARITHMETIC, frozenset(ELEMENTS.split()), CUSTOM_CALLS)
 
 X = np.linspace(-0.9, 0.9, 24, dtype=np.float32).reshape(4, 6)
 V = np.arange(6, dtype=np.int32)

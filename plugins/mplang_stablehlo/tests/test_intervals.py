@@ -14,10 +14,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 from mplang_analysis import Interval
 from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE
-from mplang_stablehlo.custom_calls import CALLS
+from mplang_stablehlo.custom_calls import CUSTOM_CALLS
 from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals import FLOATING, fixed_point, intervals, op_number, prepare
-from mplang_stablehlo.intervals.rules import RULES
+from mplang_stablehlo.intervals.rules import INTERVAL_RULES
 from mplang_stablehlo.module import artifact, canonical, parse, text_of, walk
 
 X = np.ones((5, 4), np.float32)
@@ -36,8 +36,8 @@ def results(fn, *given, precision=FLOATING):
 
 
 def test_every_op_that_is_admitted_has_a_rule():
-    named = STRUCTURE | ARITHMETIC | CALLS.keys()
-    assert named - RULES.keys() == {"custom_call", "return"}
+    named = STRUCTURE | ARITHMETIC | CUSTOM_CALLS.keys()
+    assert named - INTERVAL_RULES.keys() == {"custom_call", "return"}
 
 
 W = np.ones((3, 4), np.float32)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mplang_core.ext import ConfigError, printable
 
-LONGEST = 64
+LONGEST_NAME = 64
 """Characters of a foreign name that are shown."""
 
 _PLAIN = re.compile(r"\w(?:[\w.:-]{0,62}\w)?")
@@ -27,7 +27,7 @@ def is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None and printable(text) == text
 
 
-def quoted(text: str, longest: int | None = LONGEST) -> str:
+def quoted(text: str, longest: int | None = LONGEST_NAME) -> str:
     r"""Return a foreign text so that it cannot be taken for ours: a simple word, or in quotes.
 
     Args:
@@ -41,7 +41,7 @@ def quoted(text: str, longest: int | None = LONGEST) -> str:
     return text if is_plain(text) else in_quotes(text, longest)
 
 
-def in_quotes(text: str, longest: int | None = LONGEST) -> str:
+def in_quotes(text: str, longest: int | None = LONGEST_NAME) -> str:
     """Return a foreign text in quotes, whatever it is.
 
     A backslash is doubled and a quote is escaped within, so that neither stands for anything else:

@@ -6,11 +6,11 @@ import hashlib
 import json
 from itertools import accumulate
 
-LIMIT = 200
+MAX_SHORTENED = 200
 """Bytes of a name, a type or a source line that are recorded."""
 
 
-def shortened(text: str, limit: int = LIMIT) -> str:
+def shortened(text: str, limit: int = MAX_SHORTENED) -> str:
     """Return a foreign text as it is recorded: cut if it is long, with its length and SHA-256.
 
     It is measured as JSON in ASCII, where a letter may take twelve bytes. Different texts stay

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mplang_tables.scan import Scan
+from mplang_tables.ext import Scan
 
 from mplang_core.ext import KernelError
 from mplang_data.apart import run_apart
@@ -22,7 +22,7 @@ from mplang_data.sources.files import close_all
 TOGETHER = 4  # processes
 
 
-def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[str, Any]]:
+def check_data_sets(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[str, Any]]:
     """Return for each data set its ``rows``, and its ``error``, as its owner may see it.
 
     Args:
@@ -32,7 +32,7 @@ def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[
 
     def one(data_set: DataSet) -> dict[str, Any]:
         try:
-            return {"rows": check(data_set, whole=whole), "error": None}
+            return {"rows": check_data_set(data_set, whole=whole), "error": None}
         except Exception as error:  # one that is wrong hides no other
             wrong = str(error) if isinstance(error, SourceError) else type(error).__name__
             if error.__cause__ is not None:
@@ -43,7 +43,7 @@ def checked(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[str, dict[
         return dict(zip(data_sets, pool.map(one, data_sets.values()), strict=True))
 
 
-def check(data_set: DataSet, *, whole: bool = True) -> int | None:
+def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     """Have a confined process read a data set, and compare it with what its owner says.
 
     Args:

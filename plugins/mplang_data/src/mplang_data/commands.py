@@ -209,17 +209,17 @@ def _check(owned: dict[str, DataSet], as_json: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from mplang_data.check import checked
+    from mplang_data.check import check_data_sets
 
     console, failed = Console(soft_wrap=True), False
     if as_json:
-        found = checked(owned, whole=True)
+        found = check_data_sets(owned, whole=True)
         print(json.dumps(found, indent=2))
         failed = any(each["error"] for each in found.values())
     else:
         for name, each in owned.items():
             with console.status(f"reading {name}"):
-                told = checked({name: each}, whole=True)[name]
+                told = check_data_sets({name: each}, whole=True)[name]
             failed |= told["error"] is not None
             rows = "an array" if told["rows"] is None else f"{told['rows']} rows"
             console.print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from mplang_tables.scan import Scan
+from mplang_tables.ext import Scan
 
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from mplang_tables.scan import Scan
+from mplang_tables.ext import Scan
 
 from mplang_core.ext import KernelError
 from mplang_data.description import SourceError

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from mplang_tables.scan import Scan
+from mplang_tables.ext import Scan
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import KernelError

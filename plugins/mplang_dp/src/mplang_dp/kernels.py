@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from mplang_ibis.sql import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
@@ -124,8 +123,8 @@ def histogram(
     """
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.compute as pc  # type: ignore[import-untyped]
-    from mplang_ibis.query import run
-    from mplang_tables.scan import loaded
+    from mplang_ibis.ext import run_sql
+    from mplang_tables.ext import loaded
 
     _check(ctx, table)
     there = loaded(table)
@@ -135,7 +134,7 @@ def histogram(
     whose = _known(there.schema.field(unit).type, "unit")
     rows = f"SELECT DISTINCT unit, n FROM rows WHERE {whose} AND n IS NOT NULL"
     sql = f"SELECT n FROM (SELECT n, {ranked} FROM ({rows})) WHERE place <= {per_unit}"
-    found = run(sql, {"rows": given}, _NUMBER, op=ctx.op.opcode)["n"].to_numpy()
+    found = run_sql(sql, {"rows": given}, _NUMBER, op=ctx.op.opcode)["n"].to_numpy()
     counts = np.bincount(found.astype(np.int64), minlength=len(values))
     most = min(per_unit, len(values))
     return np.array(noisy(counts.tolist(), most, math.sqrt(most), epsilon, delta), np.int64)
@@ -158,16 +157,18 @@ def _per_unit(ctx: KernelContext, table: Any, function: str, unit: str, column: 
 
     A unit without numbers is left out, and so is one whose infinities cancel out.
     """
+    from mplang_ibis.ext import quoted
+
     number = f"{function}(CAST({quoted(column)} AS DOUBLE))"
     found = _ask(ctx, table, f"SELECT {number} AS n FROM rows {_by(ctx, unit, column)}", _VALUES)
     return found[~np.isnan(found)]
 
 
 def _ask(ctx: KernelContext, table: Any, sql: str, gives: TableType) -> Any:
-    from mplang_ibis.query import run
+    from mplang_ibis.ext import run_sql
 
     _check(ctx, table)
-    return run(sql, {"rows": table}, gives, op=ctx.op.opcode)["n"].to_numpy()
+    return run_sql(sql, {"rows": table}, gives, op=ctx.op.opcode)["n"].to_numpy()
 
 
 def _check(ctx: KernelContext, table: Any) -> None:
@@ -178,6 +179,8 @@ def _check(ctx: KernelContext, table: Any) -> None:
 
 def _by(ctx: KernelContext, unit: str, *columns: str) -> str:
     """Return SQL that groups rows by unit, without those where the unit or a column is missing."""
+    from mplang_ibis.ext import quoted
+
     kinds = dict(cast(TableType, ctx.op.inputs[0].type).columns)
     there = " AND ".join(_known(kinds[name], quoted(name)) for name in (unit, *columns))
     return f"WHERE {there} GROUP BY {quoted(unit)}"

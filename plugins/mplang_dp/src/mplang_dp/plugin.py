@@ -28,4 +28,4 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_ibis.query", "mplang_tables.arrow", "opendp.measurements", "pyarrow.compute"]
+    return ["mplang_ibis.ext", "mplang_tables.arrow", "opendp.measurements", "pyarrow.compute"]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mplang_analysis import WHOLE
-from mplang_ibis.sql import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import KernelContext
@@ -42,14 +41,14 @@ def aggregate(
     Raises:
         KernelError: the table is not of its type, or a sum does not fit in 64 bits.
     """
-    from mplang_ibis.query import run
+    from mplang_ibis.ext import run_sql
     from mplang_tables import arrow
 
     kind = cast(TableType, ctx.op.inputs[0].type)
     arrow.check_is(kind, table, "table")
     sql = query_of(kind, unit, k, by, aggregates, max_share)
     gives = cast(TableType, ctx.op.outputs[0].type)
-    return run(sql, {"rows": table}, gives, op="guard.aggregate")
+    return run_sql(sql, {"rows": table}, gives, op="guard.aggregate")
 
 
 def query_of(
@@ -69,6 +68,8 @@ def query_of(
         FROM "rows" WHERE "id" IS NOT NULL
         HAVING count(DISTINCT "id") >= 20 AND count(DISTINCT "id") FILTER ("pay" IS NOT NULL) >= 20
     """
+    from mplang_ibis.ext import quoted
+
     types = dict(kind.columns)
     keys = [quoted(name) for name in by]
     found = [
@@ -118,6 +119,8 @@ _AS_NUMBERS = {"bool": "TINYINT", "float": "DOUBLE"}
 
 def _value(column: str, kind: str) -> str:
     """Return a column; a float that is no number counts as missing, so that it tells nothing."""
+    from mplang_ibis.ext import quoted
+
     name = quoted(column)
     if kind not in ("float", "double"):
         return name

@@ -23,4 +23,4 @@ def mplang_kernels() -> Sequence[KernelSpec]:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernel imports when it first runs."""
-    return ["mplang_ibis.query", "mplang_tables.arrow"]
+    return ["mplang_ibis.ext", "mplang_tables.arrow"]

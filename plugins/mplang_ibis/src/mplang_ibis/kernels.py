@@ -45,4 +45,4 @@ def run(
         sql = read_sql(code)
     except ValueError as error:
         raise AdmissionError(f"ibis.run: {error}") from error
-    return query.run(sql, dict(zip(names, tables, strict=True)), gives)
+    return query.run_sql(sql, dict(zip(names, tables, strict=True)), gives)

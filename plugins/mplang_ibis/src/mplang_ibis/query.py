@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import duckdb
 from mplang_tables import arrow
-from mplang_tables.scan import Scan
+from mplang_tables.ext import Scan
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelError
@@ -38,7 +38,7 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibis.run") -> Any:
+def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibis.run") -> Any:
     """Run one SELECT on tables, on a new connection without other access.
 
     Args:
@@ -58,7 +58,7 @@ def run(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = "ibi
     Example:
         >>> import pyarrow as pa
         >>> kind = TableType((("total", "int64"),))
-        >>> run('SELECT SUM("a") AS "total" FROM "x"', {"x": pa.table({"a": [1, 2]})}, kind)
+        >>> run_sql('SELECT SUM("a") AS "total" FROM "x"', {"x": pa.table({"a": [1, 2]})}, kind)
         pyarrow.Table
         total: int64
         ----

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from mplang_stablehlo import custom_calls, read
-from mplang_stablehlo.admission import ARITHMETIC, STRUCTURE, Admission
+from mplang_stablehlo import read
+from mplang_stablehlo.ext import ARITHMETIC, CUSTOM_CALLS, STRUCTURE, Admission
 
 from mplang_jax import lapack
 
@@ -20,7 +20,7 @@ XLA = Admission(
     "XLA",
     STRUCTURE | ARITHMETIC | _COMPLEX | _LINEAR | _RANDOM,
     frozenset(_ELEMENTS.split()),
-    {**custom_calls.CALLS, **lapack.CALLS},
+    {**CUSTOM_CALLS, **lapack.CALLS},
 )
 """Ops that run there: no Python callbacks, nothing that talks to a host or to other devices."""
 

@@ -70,20 +70,20 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         >>> print(program.pfunc.fn_type, *program.pfunc.outs_info)
         jax.run f32[]
     """
-    from mplang_stablehlo import environment
+    from mplang_stablehlo.ext import is_fixed, jax_settings
 
     return compiled_once(
         jax_compile,
         fn,
         signature,
         lambda: _compile(fn, signature),
-        depends_on=environment.settings(),
-        is_fixed=environment.is_fixed,
+        depends_on=jax_settings(),
+        is_fixed=is_fixed,
     )
 
 
 def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
-    from mplang_stablehlo import source_lines
+    from mplang_stablehlo.ext import record_lines
 
     from mplang_jax import exact_bits, trace_errors, tracing
 
@@ -91,7 +91,7 @@ def _compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
     try:
         traced = tracing.TracedFunction(fn, signature, operands)
         code, located = _lowered_once(traced)
-        source_lines.record(code, located, tracer=tracing.__file__)
+        record_lines(code, located, tracer=tracing.__file__)
     except MPLangError:
         raise
     except Exception as error:
@@ -122,9 +122,15 @@ class _Meta(dict[str, Any]):
 
 def _op(traced: TracedFunction, code: bytes) -> PFunction:
     import jax
-    from mplang_stablehlo import module, signature_of
+    from mplang_stablehlo import signature_of
+    from mplang_stablehlo.ext import STABLEHLO_VERSION
 
-    attrs = {"code": code, "x64": traced.x64, "jax": jax.__version__, "stablehlo": module.VERSION}
+    attrs = {
+        "code": code,
+        "x64": traced.x64,
+        "jax": jax.__version__,
+        "stablehlo": STABLEHLO_VERSION,
+    }
     return PFunction("jax.run", *signature_of(code), attrs)
 
 
@@ -154,10 +160,10 @@ def _public_part(
 
 
 def _recorded_op(traced: TracedFunction, tracer: str) -> PFunction:
-    from mplang_stablehlo import source_lines
+    from mplang_stablehlo.ext import record_lines
 
     code, located = _lowered(traced)
-    source_lines.record(code, located, tracer=tracer)
+    record_lines(code, located, tracer=tracer)
     return _op(traced, code)
 
 
@@ -166,26 +172,25 @@ def _lowered_once(traced: TracedFunction) -> tuple[bytes, bytes]:
 
     A function that has no key is traced each time, and lowered once.
     """
-    from mplang_stablehlo import environment
+    from mplang_stablehlo.ext import jax_settings
 
     key = None if checks_determinism() else traced.key
     if key is None:
         return _lowered(traced)
     state = fe_process_state("jax.compile, lowered")
-    kept: tuple[bytes, bytes] = state.get_or_make(
-        (key, environment.settings()), lambda: _lowered(traced)
-    )
+    kept: tuple[bytes, bytes] = state.get_or_make((key, jax_settings()), lambda: _lowered(traced))
     return kept
 
 
 def _lowered(traced: TracedFunction) -> tuple[bytes, bytes]:
-    from mplang_stablehlo import module, read
+    from mplang_stablehlo import read
+    from mplang_stablehlo.ext import artifact, canonical_of
 
     from mplang_jax import admission
     from mplang_jax.hints import without_hints
 
-    located = module.artifact(without_hints(traced.lower()))
-    code = pack(module.canonical_of(located))
+    located = artifact(without_hints(traced.lower()))
+    code = pack(canonical_of(located))
     admission.XLA.admit(read(code))
     return code, located
 

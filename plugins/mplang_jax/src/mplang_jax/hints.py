@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_stablehlo import module
-from mplang_stablehlo.custom_calls import target_of
+from mplang_stablehlo.ext import parse, target_of, walk
 
 HINTS = ("spu.make_cached_var", "spu.drop_cached_var")
 """Those of :mod:`spu.experimental`: what is computed from an operand may be kept, or no more."""
@@ -17,8 +16,8 @@ def without_hints(text: str) -> str:
     """
     if not any(hint in text for hint in HINTS):
         return text
-    parsed = module.parse(text)
-    for op in [op for op in module.walk(parsed.operation) if target_of(op) in HINTS]:
+    parsed = parse(text)
+    for op in [op for op in walk(parsed.operation) if target_of(op) in HINTS]:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
     whole: str = parsed.operation.get_asm(enable_debug_info=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mplang_stablehlo import read, signature_of
-from mplang_stablehlo.source_parts import parts_of
+from mplang_stablehlo import parts_of, read, signature_of
 
 from mplang_core.ext import AdmissionError, KernelContext, KernelError, Operation
 from mplang_jax.frontend import jax_compile
@@ -106,8 +105,7 @@ def executable(code: bytes, x64: bool) -> Callable[..., Any]:
 
 
 def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
-    from mplang_stablehlo import executable, module
-    from mplang_stablehlo.custom_calls import target_of
+    from mplang_stablehlo.ext import compile_for_xla, target_of, text_of, walk
 
     from mplang_jax import admission
 
@@ -116,9 +114,9 @@ def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
         checked = admission.XLA.admit(read(code))
     except ValueError as error:
         raise AdmissionError(f"jax.run: {error}") from error
-    if any((target_of(op) or "").startswith("lapack_") for op in module.walk(checked.operation)):
+    if any((target_of(op) or "").startswith("lapack_") for op in walk(checked.operation)):
         _initialize_lapack()
-    return executable.compile(module.text_of(checked), takes, gives)
+    return compile_for_xla(text_of(checked), takes, gives)
 
 
 def _initialize_lapack() -> None:

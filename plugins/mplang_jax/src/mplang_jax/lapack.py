@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.custom_calls import check_attributes, check_types, shape_of, tensor
+from mplang_stablehlo.ext import check_attributes, check_types, shape_of, tensor
 
 MAX_ELEMENTS = (1 << 31) - 1  # of a matrix: LAPACK's integers have 32 bits
 MAX_ORDER = 16_000  # min(rows, columns) of a matrix: workspaces grow with its square

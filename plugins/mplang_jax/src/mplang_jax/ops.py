@@ -47,7 +47,7 @@ def _constants(op: Operation) -> Sequence[Constant]:
 
 
 def _side_channels(op: Operation) -> SideChannels:
-    from mplang_stablehlo.deciding import deciding_operands
+    from mplang_stablehlo.ext import deciding_operands
 
     try:
         return SideChannels(duration=deciding_operands(op.attrs["code"]))

@@ -43,4 +43,4 @@ def mplang_doctor() -> Sequence[Check]:
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_stablehlo.executable", "mplang_jax.admission", "jaxlib.lapack"]
+    return ["mplang_stablehlo.ext", "mplang_jax.admission", "jaxlib.lapack"]

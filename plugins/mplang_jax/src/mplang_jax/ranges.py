@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from mplang_analysis import UNKNOWN, Interval, OpRanges
 from mplang_stablehlo import read
-from mplang_stablehlo.intervals import intervals, prepare
+from mplang_stablehlo.ext import intervals, prepare
 
 from mplang_core.ext import Operation
 from mplang_jax.admission import XLA

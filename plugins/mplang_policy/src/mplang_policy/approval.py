@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_analysis import WHOLE
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from mplang_core.ext import ConfigError, StrictModel

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import importlib_metadata
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval, differences, uncovered

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mplang_analysis import disclosure
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 import mplang_core as mp
 from mplang_core import Program

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.budgets import Amount

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from mplang_analysis import Submission, admit
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable

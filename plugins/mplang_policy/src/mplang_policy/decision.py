@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mplang_analysis import Source
-from mplang_analysis.party_names import quoted, quoted_line
-from mplang_analysis.shortening import shortened
+from mplang_analysis.ext import quoted, quoted_line, shortened
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cedarpy
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_policy.request import Entity, Request
 from mplang_policy.rules import Rules, Verdict, ask, entities

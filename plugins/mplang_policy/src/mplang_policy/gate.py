@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mplang_analysis import DATA_SET, WHOLE, Guard, Role, Source
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_policy.request import Entity
 

@@ -16,7 +16,7 @@ from mplang_analysis import (
     path_to,
     stored_forms,
 )
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core import MPType, Program
 from mplang_core.ext import ConfigError

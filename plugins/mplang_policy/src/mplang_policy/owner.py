@@ -98,9 +98,7 @@ class Owner:
         sink = self.fields.get("sink")
         if sink is None:
             return {}
-        from mplang_data.stored import StoreError, read_sink
-        from mplang_data.stored.listing import entries_in
-        from mplang_data.stored.run import translated
+        from mplang_data.ext import StoreError, entries_in, read_sink, translate_label
 
         found: dict[str, dict[int, Label]] = {}
         for who, entry in entries_in(Path(read_sink(sink, self.folder).folder)):
@@ -108,7 +106,7 @@ class Owner:
                 continue
             with contextlib.suppress(StoreError, ValueError):
                 labels = {
-                    list(names).index(entry.parties[rank]): translated(
+                    list(names).index(entry.parties[rank]): translate_label(
                         entry.card().label(rank), entry.parties, names, entry.name
                     )
                     for rank in entry.members

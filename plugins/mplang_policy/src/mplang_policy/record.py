@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mplang_analysis.shortening import LIMIT, shortened
+from mplang_analysis.ext import MAX_SHORTENED, shortened
 
 from mplang_policy.decision import Decision
 from mplang_policy.ledger import canonical, digest_of
@@ -20,7 +20,7 @@ def shortened_fields(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an entry is about, with no long text."""
     limits = {"why": MAX_WHY}
     return {
-        name: shortened(value, limits.get(name, LIMIT)) if isinstance(value, str) else value
+        name: shortened(value, limits.get(name, MAX_SHORTENED)) if isinstance(value, str) else value
         for name, value in about.items()
     }
 

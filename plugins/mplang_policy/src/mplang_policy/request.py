@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mplang_analysis import DisclosureRow
-from mplang_analysis.party_names import in_quotes, is_plain, quoted, quoted_line
-from mplang_analysis.shortening import shortened
+from mplang_analysis.ext import in_quotes, is_plain, quoted, quoted_line, shortened
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,16 @@ from mplang_analysis import (
     Constant,
     Costs,
     Disclosure,
+    Paragraphs,
     Ranges,
+    Report,
+    TextTable,
     constants,
     costs,
     ops_among,
     ranges,
 )
-from mplang_analysis.html_text import isolated
-from mplang_analysis.party_names import quoted, quoted_line
-from mplang_analysis.report import Paragraphs, Part, Report, TextTable
+from mplang_analysis.ext import Part, isolated, quoted, quoted_line
 
 from mplang_core import MPType, Program
 from mplang_core.ext import MPLangError, printable, unpack

@@ -161,7 +161,7 @@ class Simulator(ObservedHost):
         """Open the sinks of the parties, at the first program that uses them."""
         if self._data[0] is None:
             self.catalogue, self._data = _data_sets({}, self.names)
-        from mplang_data.stored.local import LocalStorage
+        from mplang_data.ext import LocalStorage
 
         self._storage = LocalStorage(self._sink, self.names)
         for mine, stored in zip(self._data, self._storage.parties, strict=True):
@@ -244,7 +244,7 @@ def _data_sets(
     data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
 ) -> tuple[Any, Sequence[Any]]:
     try:
-        from mplang_data.simulated import simulated
+        from mplang_data.ext import simulated
     except ModuleNotFoundError as error:
         if error.name != "mplang_data":
             raise

@@ -99,7 +99,7 @@ def _data_sets(host: SimpHost, program: Program, seed: int, draw: Draw) -> Any:
         )
     if not any(op.dialect == "data" for op in program.graph.walk()):
         return None
-    from mplang_data.synthetic import synthetic_data
+    from mplang_data.ext import synthetic_data
 
     known: Mapping[str, Any] = given_catalogue.get() or getattr(host, "catalogue", None) or {}
     return synthetic_data(program, host.names, known, seed, draw)
@@ -127,7 +127,7 @@ def _value(kind: MPType, within: Interval, random: np.random.Generator, draw: Dr
     if isinstance(base, TensorType):
         return numbers_within(base, within, random, draw)
     if isinstance(base, TableType):
-        from mplang_data.synthetic import synthetic_table
+        from mplang_data.ext import synthetic_table
 
         return synthetic_table(base, random, draw)
     raise ConfigError(

@@ -208,7 +208,7 @@ def _operands(op: Operation, kind: type[BaseType]) -> Sequence[int]:
 
 def _deciding(op: Operation) -> Sequence[int]:
     """Return the operands upon which loops and branches depend."""
-    from mplang_stablehlo.deciding import deciding_operands
+    from mplang_stablehlo.ext import deciding_operands
 
     count, public = len(op.inputs), op.attrs.get("public")
     takes = () if public is None else public["takes"]
@@ -298,7 +298,7 @@ def run_jax(
         raise FeConfigError("spu.run_jax needs a configuration; a device of kind SPU gives it")
     if not config.parties:
         raise FeConfigError("SpuConfig: field 'parties' is empty; a device fills it in")
-    from mplang_stablehlo import environment
+    from mplang_stablehlo.ext import is_fixed, jax_settings
 
     leaves, spec = flatten(signature.args)
     jax_compile = registry.get("jax.compile")
@@ -313,8 +313,8 @@ def run_jax(
         fn,
         signature,
         lambda: _lower(make, signature.operands, config),
-        depends_on=(config, environment.settings()),
-        is_fixed=environment.is_fixed,
+        depends_on=(config, jax_settings()),
+        is_fixed=is_fixed,
     )
     return _told(program)
 
@@ -369,7 +369,7 @@ def _lower(
 
 
 def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Compiled:
-    from mplang_stablehlo.admission import OpRefusedError
+    from mplang_stablehlo.ext import OpRefusedError
 
     from mplang_spu import engine
     from mplang_spu.compiler import stderr_in_errors
@@ -387,8 +387,7 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
 def _line_of(code: bytes, index: int) -> str:
     """Return the line of an op as the prefix of a message; that of the call if it is unknown."""
     from mplang_stablehlo import read
-    from mplang_stablehlo.module import parse
-    from mplang_stablehlo.source_lines import line_at
+    from mplang_stablehlo.ext import line_at, parse
 
     line = line_at(parse(read(code)), code, index, caller())
     return f"{line}: " if line else at()

@@ -7,9 +7,7 @@ from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from mplang_analysis import Interval, NumberStatus
-from mplang_stablehlo.intervals import Step
-from mplang_stablehlo.intervals.element_types import element_type_of
-from mplang_stablehlo.intervals.reductions import combined
+from mplang_stablehlo.ext import Step, combined, element_type_of
 
 from mplang_spu.field import Field
 

@@ -19,7 +19,7 @@ from mplang_spu.share_type import MAX_CODE, ShareType, plain_of
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
-    from mplang_stablehlo.intervals import AnalysisResult
+    from mplang_stablehlo.ext import AnalysisResult
 
 
 def ranges_of_shares(op: Operation, ins: Sequence[Interval]) -> OpRanges:
@@ -61,7 +61,7 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
     Returns:
         Intervals and statuses of the results, and the steps that the field does not hold.
     """
-    from mplang_stablehlo.intervals import fixed_point, intervals
+    from mplang_stablehlo.ext import fixed_point, intervals
 
     outs = [cast("ShareType", value.type) for value in op.outputs]
     if not outs:
@@ -129,7 +129,7 @@ def is_admitted(code: bytes) -> bool:
 
 @functools.lru_cache(maxsize=32)  # loops repeat the same code
 def _module(code: bytes) -> ir.Module:
-    from mplang_stablehlo.intervals import prepare
+    from mplang_stablehlo.ext import prepare
 
     from mplang_spu.lowering import SPU
 
@@ -137,7 +137,7 @@ def _module(code: bytes) -> ir.Module:
 
 
 def _steps(op: Operation, found: AnalysisResult, field: Field) -> Iterator[StepRange]:
-    from mplang_stablehlo.intervals import op_number
+    from mplang_stablehlo.ext import op_number
 
     from mplang_spu.range_check import check_step
 
@@ -149,7 +149,7 @@ def _steps(op: Operation, found: AnalysisResult, field: Field) -> Iterator[StepR
 
 def _line(op: Operation, number: int) -> Location | None:
     """Return the user's line of an op, if this process traced the code."""
-    from mplang_stablehlo.source_lines import lines_of
+    from mplang_stablehlo.ext import lines_of
 
     lines = lines_of(op.attrs["program"]["code"], op.location)
     return lines[number] if lines else None

@@ -2,12 +2,12 @@
 
 ``mplang-jax`` and ``mplang-spu`` both receive StableHLO from a coordinator; the passes link the
 modules of any op that implements :class:`RunsStableHlo`.
-:mod:`mplang_stablehlo.text` needs no JAX; :mod:`mplang_stablehlo.module` and
-:mod:`mplang_stablehlo.admission` do.
+This package needs no JAX; :mod:`mplang_stablehlo.ext` does.
 """
 
 from mplang_stablehlo.constants import constants_of_code
 from mplang_stablehlo.interface import RunsStableHlo
+from mplang_stablehlo.source_parts import parts_of
 from mplang_stablehlo.text import Facts, Signature, facts_of, read, signature_of
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Signature",
     "constants_of_code",
     "facts_of",
+    "parts_of",
     "read",
     "signature_of",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mplang_passes.rewrite import inline, rewrite_graphs, rewrite_ops, rewrite_regions
+from mplang_passes.ext import inline, rewrite_graphs, rewrite_ops, rewrite_regions
 
 from mplang_core import Program
 from mplang_core.ext import (

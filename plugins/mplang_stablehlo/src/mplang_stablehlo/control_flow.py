@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import partial
 
 from mplang_passes import effects_of
-from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
+from mplang_passes.ext import rewrite_graphs, rewrite_ops, rewrite_regions
 
 from mplang_core import Mask, MPType, Program, TensorType
 from mplang_core.ext import (

@@ -114,5 +114,5 @@ def _topk(op: ir.Operation) -> None:
 
 _NAMES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 
-CALLS = {f"mhlo.{name}": _elementwise for name in _NAMES} | {"mhlo.topk": _topk}
+CUSTOM_CALLS = {f"mhlo.{name}": _elementwise for name in _NAMES} | {"mhlo.topk": _topk}
 """Targets that XLA expands to ops, each with its rule."""

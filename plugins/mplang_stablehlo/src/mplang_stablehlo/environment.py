@@ -9,7 +9,7 @@ from jax._src.array import ArrayImpl
 from jax._src.config import trace_context
 
 
-def settings() -> Hashable:
+def jax_settings() -> Hashable:
     """Return the settings of JAX that change how a function is traced."""
     found: Hashable = trace_context()
     return found

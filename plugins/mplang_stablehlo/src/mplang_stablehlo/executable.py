@@ -13,7 +13,7 @@ from mplang_core import TensorType
 from mplang_stablehlo.module import artifact
 
 
-def compile(
+def compile_for_xla(
     text: str, takes: Sequence[TensorType], gives: Sequence[TensorType]
 ) -> Callable[..., Any]:
     """Compile StableHLO for XLA; arrays of 64 bits need ``jax.enable_x64``.
@@ -30,7 +30,7 @@ def compile(
         A function of arrays that returns a list of arrays.
 
     Example:
-        >>> double = compile('''module @main {
+        >>> double = compile_for_xla('''module @main {
         ...   func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
         ...     %0 = stablehlo.add %arg0, %arg0 : tensor<f32>
         ...     return %0 : tensor<f32>

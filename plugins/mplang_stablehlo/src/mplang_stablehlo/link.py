@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, field
 
-from mplang_passes.rewrite import rewrite_graphs, rewrite_ops, rewrite_regions
+from mplang_passes.ext import rewrite_graphs, rewrite_ops, rewrite_regions
 
 from mplang_core import Program, TensorType
 from mplang_core.ext import Graph, Operation, Value

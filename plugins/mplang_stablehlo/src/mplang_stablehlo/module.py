@@ -8,7 +8,7 @@ from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-VERSION = "1.9.0"
+STABLEHLO_VERSION = "1.9.0"
 """Version of StableHLO that code is written in: both XLA and SPU read it."""
 
 _HINTS = ("mhlo.frontend_attributes", "sdy.sharding_rule")
@@ -27,7 +27,7 @@ def parse(text: str | bytes) -> ir.Module:
 
 def artifact(text: str) -> bytes:
     """Return the portable artifact of StableHLO text."""
-    made: bytes = _jax.mlir.serialize_portable_artifact(text, VERSION, True)
+    made: bytes = _jax.mlir.serialize_portable_artifact(text, STABLEHLO_VERSION, True)
     return made
 
 

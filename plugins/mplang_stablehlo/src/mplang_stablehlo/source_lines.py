@@ -44,7 +44,7 @@ _known: OrderedDict[bytes, list[_Traced]] = OrderedDict()  # by digest of the co
 _lock = threading.Lock()
 
 
-def record(code: bytes, artifact: bytes, tracer: str) -> None:
+def record_lines(code: bytes, artifact: bytes, tracer: str) -> None:
     """Store the source lines of a code in this process.
 
     Args:
@@ -89,7 +89,7 @@ def line_at(
 
     Args:
         module: the code, parsed.
-        code: as :func:`record` knows it.
+        code: as :func:`record_lines` knows it.
         index: of the op, in the order of ``walk``.
         call_site: where it was traced, if at several lines.
     """

@@ -1,4 +1,7 @@
-"""Tables as values of parties: what users put, and ops to tensors and back. Imports no Arrow."""
+"""Tables as values of parties: what users put, and ops to tensors and back. Imports no Arrow.
+
+Its module :mod:`mplang_tables.arrow` converts tables to and from Arrow, which it imports.
+"""
 
 from mplang_tables.columns import check_table, is_number, number_columns
 from mplang_tables.literal_table import table
@@ -8,6 +11,7 @@ from mplang_tables.schemas import arrow_schema, table_type
 
 __all__ = [
     "Padded",
+    "arrow",
     "arrow_schema",
     "check_table",
     "encode",

@@ -7,7 +7,7 @@ import json
 from typing import Any, ClassVar
 
 from mplang_analysis import Report, analyses, analysis_of
-from mplang_cli.text import parse
+from mplang_cli import parse
 
 from mplang_core import Program
 from mplang_core.ext import print_program, printable

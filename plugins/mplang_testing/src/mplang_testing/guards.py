@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding, Role, words
-from mplang_analysis.vouched import guarding_of
+from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding, Role
+from mplang_analysis.ext import GROUP_OF_WORDS, guarding_of, words_of
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry
@@ -96,11 +96,11 @@ class GuardSuite(Suite, kit=True):
     def test_rules_can_name_its_functions(self) -> None:
         """What guards of the family compute is what the package declares, and each is tried."""
         try:
-            declared = {each.name: each for each in words.words_of(self.family).functions}
+            declared = {each.name: each for each in words_of(self.family).functions}
         except PluginError as error:
             complain(
                 f"the words of the family {self.family!r} do not load",
-                expected=f"an entry point {self.family!r} of {words.GROUP} that names a Words",
+                expected=f"an entry point {self.family!r} of {GROUP_OF_WORDS} that names a Words",
                 got=error,
                 fix="correct the module; it imports no engine",
             )
@@ -298,7 +298,7 @@ def _untold(family: str, used: Set[str], declared: Set[str]) -> Iterator[str]:
     if used - declared:
         yield (
             f"declare {sorted(used - declared)} in Words(functions=…) of an entry point {family!r} "
-            f"of {words.GROUP}, or rules of owners cannot name them"
+            f"of {GROUP_OF_WORDS}, or rules of owners cannot name them"
         )
     if declared - used:
         yield f"add samples of {sorted(declared - used)}"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from mplang_analysis import HasLineage, Lineage, Origin
-from mplang_analysis.vouched import lineage_of
+from mplang_analysis.ext import lineage_of
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry

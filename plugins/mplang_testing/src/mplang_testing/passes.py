@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from mplang_analysis import disclosure
-from mplang_cli.text import parse
+from mplang_cli import parse
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, Program, verify

@@ -143,7 +143,7 @@ class SourceSuite(Suite, kit=True):
     def test_a_confined_process_reads_what_is_stored(self, place: str) -> None:
         """It has the open files, and reaches no path, no network and no other process."""
         from mplang_data import DataSet, SourceError
-        from mplang_data.check import check
+        from mplang_data.ext import check_data_set
 
         if isinstance(self.data, np.ndarray):
             data_set, rows = DataSet(source=f"{self.kind}:{place}", array=str(self._type)), None
@@ -152,7 +152,7 @@ class SourceSuite(Suite, kit=True):
             data_set = DataSet(source=f"{self.kind}:{place}", columns=columns)
             rows = self._value.num_rows
         try:
-            found = check(data_set)
+            found = check_data_set(data_set)
         except SourceError as error:
             complain(
                 f"{self.kind} is not read by a process that has its open files alone",

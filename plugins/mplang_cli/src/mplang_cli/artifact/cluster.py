@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_analysis.party_names import LONGEST, is_plain, quoted
+from mplang_analysis.ext import LONGEST_NAME, is_plain, quoted
 
 from mplang_cli.artifact.data import Data
 from mplang_core import ClusterSpec, Mask
 from mplang_core.ext import Device, TraceError, device_kinds
 
-A_NAME = f"one word of letters, digits, _ . : and -, of at most {LONGEST} characters"
+A_NAME = f"one word of letters, digits, _ . : and -, of at most {LONGEST_NAME} characters"
 _ESCAPED = re.compile(r"\\.")
 
 

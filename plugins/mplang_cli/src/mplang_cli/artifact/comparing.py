@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from mplang_analysis import disclosure
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_cli.artifact.core import Artifact
 from mplang_core.ext import print_program, printable, unpack

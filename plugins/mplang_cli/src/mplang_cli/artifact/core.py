@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.container import Source, read

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis import Disclosure, disclosure
-from mplang_analysis.party_names import quoted
-from mplang_analysis.report import Part, Report, TextTable
+from mplang_analysis import Disclosure, Report, TextTable, disclosure
+from mplang_analysis.ext import Part, quoted
 
 from mplang_cli.artifact.container import ARTIFACT_VERSION, Source, read
 from mplang_cli.artifact.core import load

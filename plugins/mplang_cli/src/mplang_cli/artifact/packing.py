@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mplang_analysis import parameter_names
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.core import Artifact

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from importlib_metadata import version
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 from packaging.version import InvalidVersion, Version
 
 from mplang_cli.artifact.data import Data

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from mplang_analysis import Rows
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_cli.artifact.arguments import Given, data_at
 from mplang_cli.artifact.core import Artifact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_analysis.party_names import in_quotes, quoted
+from mplang_analysis.ext import in_quotes, quoted
 
 from mplang_cli.artifact.data import Data
 from mplang_cli.artifact.tree import Tree

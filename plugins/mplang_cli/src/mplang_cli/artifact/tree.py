@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 from optree import PyTreeKind
 
 from mplang_cli.artifact.data import Data

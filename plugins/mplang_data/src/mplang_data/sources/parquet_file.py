@@ -32,7 +32,7 @@ class ParquetFiles(Files):
         import pyarrow as pa
         import pyarrow.dataset as ds  # type: ignore[import-untyped]
         import pyarrow.parquet as pq
-        from mplang_tables.scan import Scan
+        from mplang_tables.ext import Scan
 
         from mplang_data.columns import check_schema, reading, table_type
         from mplang_data.sources.int96 import unit_of_int96

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from mplang_analysis.storage import use_of
+from mplang_analysis.ext import use_of
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, Form, Mask, MPObject, MPType, TensorType

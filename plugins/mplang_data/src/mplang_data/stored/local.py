@@ -16,9 +16,9 @@ from mplang_core import Program
 from mplang_core.ext import AdmissionError
 from mplang_data.sources.files import close_all
 from mplang_data.stored.entry import Entry, Held, StoreError
-from mplang_data.stored.run import StoreRun, resolve
+from mplang_data.stored.run import StoreRun, resolve_loads
 from mplang_data.stored.seal import MIN_KEY
-from mplang_data.stored.sink import Opened, Sink
+from mplang_data.stored.sink import OpenedFile, Sink
 from mplang_data.stored.sink_config import SinkConfig
 
 OWNER = "local"
@@ -87,7 +87,7 @@ class SinkStorage:
         return [self.run.parties[rank] for rank in members]
 
 
-def _decrypted(sealed: Opened) -> int:
+def _decrypted(sealed: OpenedFile) -> int:
     file = os.memfd_create("mplang", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(file), "wb") as out:
@@ -139,7 +139,7 @@ class LocalStorage:
                 rank: {use.name: self.parties[rank].held(use.name) for use in loads}
                 for rank in {rank for use in loads for rank in use.parties}
             }
-            versions, labels = resolve(loads, self._parties, held)
+            versions, labels = resolve_loads(loads, self._parties, held)
         except StoreError as error:
             raise AdmissionError(str(error)) from error
         made = StoreRun(run, program.digest, self._parties, versions)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_analysis.storage import Action
+from mplang_analysis.ext import Action
 
 from mplang_core import BaseType, FeProgram, Mask, PFunction, feop, simple_op
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation, flatten

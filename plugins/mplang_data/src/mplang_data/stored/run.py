@@ -100,12 +100,12 @@ class StoreRun:
         )
 
 
-def tell(held: Iterable[Held]) -> list[Any]:
+def encode_versions(held: Iterable[Held]) -> list[Any]:
     """Return what a party tells the others of the versions that it holds, as plain data."""
     return [[each.card.model_dump(mode="json"), each.current] for each in held]
 
 
-def read_told(data: Any) -> list[Held]:
+def decode_versions(data: Any) -> list[Held]:
     """Return the versions that a party tells of.
 
     Raises:
@@ -117,7 +117,7 @@ def read_told(data: Any) -> list[Held]:
         raise WireError(f"what a party tells of its storage is malformed: {error}") from None
 
 
-def resolve(
+def resolve_loads(
     loads: Sequence[StorageUse],
     parties: Sequence[str],
     held: Mapping[int, Mapping[str, Sequence[Held]]],
@@ -152,12 +152,12 @@ def resolve(
         for rank in load.parties:
             before = card.parties.index(parties[rank])
             for each in told:
-                label = translated(each.label(before), card.parties, parties, name)
+                label = translate_label(each.label(before), card.parties, parties, name)
                 found[rank] = found[rank] | label if rank in found else label
     return versions, labels
 
 
-def translated(label: Label, before: Sequence[str], now: Sequence[str], name: str) -> Label:
+def translate_label(label: Label, before: Sequence[str], now: Sequence[str], name: str) -> Label:
     """Return a label by the ranks of another session.
 
     Args:

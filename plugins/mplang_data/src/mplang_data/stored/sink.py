@@ -295,7 +295,7 @@ class Sink:
 
     # -- loading and removing
 
-    def open(self, owner: str, name: str, version: str) -> tuple[Entry, list[Opened]]:
+    def open(self, owner: str, name: str, version: str) -> tuple[Entry, list[OpenedFile]]:
         """Return a version, and its files.
 
         Raises:
@@ -304,7 +304,7 @@ class Sink:
         folder = self._of(owner, name)
         check_here(folder, name, version)  # it may be any text, such as a path
         folder /= version
-        entry, sums, files = read_entry(folder), sums_of(folder), list[Opened]()
+        entry, sums, files = read_entry(folder), sums_of(folder), list[OpenedFile]()
         if self._key is None and any(map(is_sealed, entry.types)):
             raise StoreError("what is stored is encrypted, and this party's sink has no key")
         try:
@@ -312,7 +312,7 @@ class Sink:
                 for file, kind in zip(entry.files(), entry.types, strict=True):
                     opened = os.open(folder / file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                     about = _about(owner, entry, file) if is_sealed(kind) else None
-                    files.append(Opened(opened, about, self._key))
+                    files.append(OpenedFile(opened, about, self._key))
                     if sha256_of(opened) != sums.get(file):
                         raise StoreError(f"{file} of {name!r} was changed since it was stored")
         except BaseException:
@@ -418,7 +418,7 @@ class Sink:
             )
 
 
-class Opened(NamedTuple):
+class OpenedFile(NamedTuple):
     """File of a version that is open.
 
     Attributes:

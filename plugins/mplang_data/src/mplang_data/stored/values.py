@@ -37,7 +37,7 @@ def write(kind: BaseType, value: Any) -> int:
 def _write(kind: BaseType, value: Any, out: BinaryIO) -> None:
     if isinstance(kind, TableType):
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
-        from mplang_tables.scan import loaded
+        from mplang_tables.ext import loaded
 
         pq.write_table(loaded(value), out)
     elif isinstance(kind, TensorType):

@@ -398,7 +398,7 @@ def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
     if not fields:
         return {}
     try:
-        from mplang_data.holding import read_data_sets
+        from mplang_data.ext import read_data_sets
     except ModuleNotFoundError:
         raise ConfigError(f"field 'data': {_NO_DATA}") from None
     return read_data_sets(fields, folder)
@@ -406,7 +406,7 @@ def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
 
 def _sink(fields: Any, folder: str) -> dict[str, Any]:
     try:
-        from mplang_data.stored import read_sink
+        from mplang_data.ext import read_sink
     except ModuleNotFoundError:
         raise ConfigError(f"field 'sink': {_NO_DATA}") from None
     return read_sink(fields, folder).model_dump(mode="json")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol
 
-from mplang_analysis.shortening import shortened
+from mplang_analysis.ext import shortened
 
 from mplang_core.ext import printable
 

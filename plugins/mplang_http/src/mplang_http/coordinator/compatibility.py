@@ -16,7 +16,7 @@ from mplang_http.wire.protocols import PROTOCOLS
 from mplang_http.wire.worker_info import own_versions
 
 if TYPE_CHECKING:
-    from mplang_data.stored import Entry
+    from mplang_data.ext import Entry
 
 COORDINATOR = "(coordinator)"  # no worker can have this name
 MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
@@ -73,7 +73,7 @@ def known_data(workers: list[WorkerFacts]) -> Any:
     """
     try:
         from mplang_data import Catalogue
-        from mplang_data.description import read_descriptions
+        from mplang_data.ext import read_descriptions
     except ModuleNotFoundError:
         return None
     found, stored = {}, {}
@@ -97,8 +97,7 @@ def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
     loads = [use for use in storage_of(program) if use.action == "load"]
     if not loads:
         return {}
-    from mplang_data.stored import Held, StoreError
-    from mplang_data.stored.run import resolve
+    from mplang_data.ext import Held, StoreError, resolve_loads
 
     held = {
         rank: {name: [Held(entry.card(), True)] for name, entry in _entries(each).items()}
@@ -107,13 +106,15 @@ def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
     found: dict[str, dict[int, Label]] = {}
     for load in loads:
         with contextlib.suppress(StoreError):  # the workers say so, and by name
-            for name, labels in resolve([load], [each.name for each in workers], held)[1].items():
+            for name, labels in resolve_loads([load], [each.name for each in workers], held)[
+                1
+            ].items():
                 found.setdefault(name, {}).update(labels)
     return found
 
 
 def _entries(worker: WorkerFacts) -> dict[str, Entry]:
-    from mplang_data.stored import Entry
+    from mplang_data.ext import Entry
 
     return {
         str(name): Entry(**{field: each[field] for field in Entry.model_fields if field in each})

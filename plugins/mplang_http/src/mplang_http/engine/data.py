@@ -16,7 +16,7 @@ from mplang_http.wire.opening import Opening
 
 if TYPE_CHECKING:
     from mplang_data import Opened
-    from mplang_data.stored import Entry, Held, StoreRun
+    from mplang_data.ext import Entry, Held, StoreRun
 
 AT_ONCE = 2  # questions that the front answers at once
 
@@ -198,10 +198,10 @@ class EngineStorage:
 
     def held(self, name: str) -> Sequence[Held]:
         """Return the versions that are here, whole."""
-        from mplang_data.stored.run import read_told
+        from mplang_data.ext import decode_versions
 
         found, _ = self._ask("held", {"name": name})
-        return read_told(found["held"])
+        return decode_versions(found["held"])
 
     def begin(self, name: str, members: Sequence[int]) -> None:
         """Begin to store."""
@@ -225,7 +225,7 @@ class EngineStorage:
 
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
         """Return a version and its open files."""
-        from mplang_data.stored import Entry
+        from mplang_data.ext import Entry
 
         found, files = self._ask("open", {"name": name, "version": version})
         return Entry(**found["entry"]), files
@@ -242,7 +242,7 @@ class EngineStorage:
     def _ask(
         self, method: str, args: Mapping[str, Any], files: Sequence[int] = ()
     ) -> tuple[dict[str, Any], list[int]]:
-        from mplang_data.stored import StoreError
+        from mplang_data.ext import StoreError
 
         try:
             found, opened = self._questions.ask(method, args, files)

@@ -38,15 +38,14 @@ def resolve_loads(
     """
     if not loads:
         return {}, {}
-    from mplang_data.stored import StoreError
-    from mplang_data.stored.run import read_told, resolve
+    from mplang_data.ext import StoreError, decode_versions, resolve_loads
 
     held = {
-        rank: {name: read_told(each) for name, each in opening.read_stored().items()}
+        rank: {name: decode_versions(each) for name, each in opening.read_stored().items()}
         for rank, opening in openings.items()
     }
     try:
-        return resolve(loads, names, held)
+        return resolve_loads(loads, names, held)
     except StoreError as error:
         raise AdmissionError(str(error)) from error
 
@@ -86,13 +85,12 @@ class RunStorage:
         """
         if not self._loads or self._storage is None:
             return {}
-        from mplang_data.stored import StoreError
-        from mplang_data.stored.run import tell
+        from mplang_data.ext import StoreError, encode_versions
 
         told = {}
         for name in sorted({use.name for use in self._loads}):
             try:  # also of what others load: whoever stored it, too, tells whose data it is
-                told[name] = tell(self._storage.held(name))
+                told[name] = encode_versions(self._storage.held(name))
             except StoreError as error:
                 mine = any(
                     name == use.name and self._comm.rank in use.parties for use in self._loads
@@ -122,7 +120,7 @@ class RunStorage:
         """
         if not self._is_used or self._storage is None:
             return
-        from mplang_data.stored import StoreRun
+        from mplang_data.ext import StoreRun
 
         digest, names = self._program.digest, self._comm.names
         self._storage.run = StoreRun(run, digest, names, self._versions, followed.stores)
@@ -131,7 +129,7 @@ class RunStorage:
         """Let go of what the run might have loaded."""
         if not self._loads or self._storage is None:
             return
-        from mplang_data.stored import StoreError
+        from mplang_data.ext import StoreError
 
         with contextlib.suppress(StoreError):  # there is no sink
             self._storage.end()

@@ -14,8 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mplang_analysis import Followed, Label, own
-from mplang_analysis.party_names import quoted
-from mplang_analysis.shortening import shortened
+from mplang_analysis.ext import quoted, shortened
 from mplang_trace import SpanRecorder, now
 
 from mplang_core import Mask, MPLangError, MPType, Program

@@ -47,7 +47,7 @@ class FrontDataSets:
         if not self._sets:
             return {"unknown": True}, []
         from mplang_data import NoDataSetError, NotOfferedError, SourceError
-        from mplang_data.holding import open_for
+        from mplang_data.ext import open_for
 
         try:
             opened = await in_thread(open_for, self._sets, name, kind, coordinator)
@@ -82,9 +82,9 @@ def check_data(config: WorkerConfig) -> None:
     """
     if not config.data:
         return
-    from mplang_data.check import checked
+    from mplang_data.ext import check_data_sets
 
-    found = checked(config.data_sets(), whole=False)
+    found = check_data_sets(config.data_sets(), whole=False)
     wrong = [
         f"field 'data.{name}': {told['error']}" for name, told in found.items() if told["error"]
     ]

@@ -20,8 +20,7 @@ from mplang_http.front.threads import in_thread
 from mplang_http.wire.opening import Opening
 
 if TYPE_CHECKING:
-    from mplang_data.stored import Sink, StoreError
-    from mplang_data.stored.sink import Opened
+    from mplang_data.ext import OpenedFile, Sink, StoreError
 
 log = logging.getLogger("mplang.http.front")
 
@@ -71,7 +70,7 @@ class FrontStorage:
         self._sink: Sink | None = None
         self._hidden: list[Hidden] = []
         if config.sink is not None:
-            from mplang_data.stored import Sink, read_sink
+            from mplang_data.ext import Sink, read_sink
 
             self._sink = Sink(read_sink(config.sink, "/"))
 
@@ -129,12 +128,14 @@ class FrontStorage:
         from_engine = opening.read_stored()
         if not from_engine:
             return
-        from mplang_data.stored.run import tell
+        from mplang_data.ext import encode_versions
 
         for name, told in from_engine.items():
             held = None
             if self._sink is not None:
-                held = tell(await in_thread(self._sink.held, session.key[0], name, session.link))
+                held = encode_versions(
+                    await in_thread(self._sink.held, session.key[0], name, session.link)
+                )
             if sha256([held]) != sha256([told]):
                 raise AdmissionError(f"what is stored as {name!r} has just changed; run it again")
 
@@ -157,7 +158,7 @@ class FrontStorage:
         Returns:
             The answer.
         """
-        from mplang_data.stored import NO_SINK, StoreError
+        from mplang_data.ext import NO_SINK, StoreError
 
         if self._sink is None:
             return Answer({"refused": NO_SINK})
@@ -188,16 +189,18 @@ class FrontStorage:
     # -- in threads
 
     def _held(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
-        from mplang_data.stored.run import tell
+        from mplang_data.ext import encode_versions
 
-        return Answer({"held": tell(sink.held(session.key[0], args["name"], session.link))})
+        return Answer(
+            {"held": encode_versions(sink.held(session.key[0], args["name"], session.link))}
+        )
 
     def _begin(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
         sink.begin(session.key[0], session.link, args["name"], _named(session, args["members"]))
         return Answer({})
 
     def _stage(self, sink: Sink, session: FrontSession, args: Any, files: Sequence[int]) -> Answer:
-        from mplang_data.stored import Entry, StoreError
+        from mplang_data.ext import Entry, StoreError
 
         entry = Entry(**args["entry"])
         if list(entry.parties) != session.parties or session.request.rank not in entry.members:
@@ -256,9 +259,9 @@ def _named(session: FrontSession, members: Sequence[int]) -> list[str]:
     return [session.parties[rank] for rank in members]
 
 
-def _unseal(ways: Sequence[tuple[Opened, int]]) -> None:
+def _unseal(ways: Sequence[tuple[OpenedFile, int]]) -> None:
     """Decrypt files into pipes, one after the other; close each once, as its number is reused."""
-    from mplang_data.stored import StoreError
+    from mplang_data.ext import StoreError
 
     left = list(ways)
     try:

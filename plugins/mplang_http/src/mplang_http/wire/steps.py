@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_analysis.party_names import quoted
+from mplang_analysis.ext import quoted
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from mplang_stablehlo.inline import inline
-from mplang_stablehlo.module import text_of
+from mplang_stablehlo.ext import inline, text_of
 
 from mplang_spu.lowering import (
     arithmetic,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.admission import Admission
-from mplang_stablehlo.custom_calls import CALLS
+from mplang_stablehlo.ext import CUSTOM_CALLS, Admission
 
 from mplang_spu.lowering import libspu_ops
 
@@ -41,7 +40,7 @@ SPU = Admission(
     "SPU",
     libspu_ops.OPS | libspu_ops.REWRITTEN,
     frozenset(_ELEMENTS.split()),
-    CALLS,
+    CUSTOM_CALLS,
     rules={**libspu_ops.FORMS, "bitcast_convert": _bitcast, "convert": _convert},
     advice={
         "rng_bit_generator": "it has no random bits (of a JAX key of kind 'rbg'); make the key by "

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 from mplang_analysis import UNKNOWN, Interval
-from mplang_stablehlo.intervals import Precision
-from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
-from mplang_stablehlo.intervals.interpreter import Interpreter
-from mplang_stablehlo.intervals.patterns import comparison
-from mplang_stablehlo.intervals.reductions import combined
-from mplang_stablehlo.intervals.rules import RULES
+from mplang_stablehlo.ext import (
+    INTERVAL_RULES,
+    ElementType,
+    Interpreter,
+    Precision,
+    combined,
+    comparison,
+    element_type_of,
+)
 
 from mplang_spu.lowering.splats import splat_of
 from mplang_spu.lowering.term import is_float
@@ -54,7 +57,7 @@ class RingBounds:
     """
 
     def __init__(self, main: ir.Operation, unreduced: frozenset[int] = frozenset()) -> None:
-        self._run = Interpreter(_Ring(), RULES)
+        self._run = Interpreter(_Ring(), INTERVAL_RULES)
         self._constants: dict[ir.Value, int] = {}
         self._public: set[ir.Value] = set()
         for i, value in enumerate(main.regions[0].blocks[0].arguments):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import dtype_of, splat_of

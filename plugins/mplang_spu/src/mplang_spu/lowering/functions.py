@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.custom_calls import target_of
+from mplang_stablehlo.ext import target_of
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.signs import never_positive

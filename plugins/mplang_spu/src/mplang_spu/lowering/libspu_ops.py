@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-from mplang_stablehlo.custom_calls import target_of
-from mplang_stablehlo.module import number_columns, walk
+from mplang_stablehlo.ext import number_columns, target_of, walk
 
 _TRANSLATED = """
 abs add and atan2 bitcast_convert broadcast_in_dim case ceil clamp compare concatenate constant

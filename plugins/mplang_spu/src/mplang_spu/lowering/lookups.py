@@ -6,7 +6,7 @@ import math
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.module import number_columns
+from mplang_stablehlo.ext import number_columns
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.secrecy import secret_values

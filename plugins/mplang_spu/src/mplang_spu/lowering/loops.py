@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import Term, where

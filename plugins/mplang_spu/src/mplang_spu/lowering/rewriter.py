@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 from mplang_spu.lowering.term import Term, before, numpy_type
 from mplang_spu.target import Target

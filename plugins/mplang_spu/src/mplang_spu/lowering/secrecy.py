@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 MAX_TURNS = 32
 """Maximum number of iterations to a fixed point; beyond it, all values count as secret."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import number_columns
+from mplang_stablehlo.ext import number_columns
 
 from mplang_spu.lowering.splats import splat_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.custom_calls import target_of
+from mplang_stablehlo.ext import target_of
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import direction_of

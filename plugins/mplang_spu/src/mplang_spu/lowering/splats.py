@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import number_columns, walk
+from mplang_stablehlo.ext import number_columns, walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.term import before, is_float, numpy_type, splat

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-from mplang_stablehlo.module import attribute_names, number_columns, walk
+from mplang_stablehlo.ext import attribute_names, number_columns, walk
 
 MAX_DEPTH = 100
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-from mplang_stablehlo.module import number_columns
+from mplang_stablehlo.ext import number_columns
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import MOVES, splat_of

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import number_columns, walk
+from mplang_stablehlo.ext import number_columns, walk
 
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.splats import splat_of

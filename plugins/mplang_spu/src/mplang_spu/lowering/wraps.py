@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 from mplang_analysis import Interval
-from mplang_stablehlo.intervals.element_types import element_type_of
-from mplang_stablehlo.intervals.reductions import combined
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import combined, element_type_of, walk
 
 from mplang_spu.lowering.bounds import RingBounds
 from mplang_spu.lowering.rewriter import Rewriter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 _MOVES = {f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape")}
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo import read
-from mplang_stablehlo.inline import inline
-from mplang_stablehlo.module import parse, text_of, walk
-from mplang_stablehlo.source_lines import Lines, annotate, line_of, lines_of
+from mplang_stablehlo.ext import Lines, annotate, inline, line_of, lines_of, parse, text_of, walk
 
 from mplang_core import DType, TensorType
 from mplang_core.ext import Location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxlib.mlir import ir
-from mplang_stablehlo.custom_calls import target_of
+from mplang_stablehlo.ext import target_of
 
 _WORDS = {
     "dot_general": "matmul",

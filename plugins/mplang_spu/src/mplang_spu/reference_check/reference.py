@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from mplang_stablehlo.executable import compile
+from mplang_stablehlo.ext import compile_for_xla
 
 from mplang_spu.reference_check.flat_function import FlatFunction, Variant
 
@@ -55,4 +55,4 @@ def _at_width(function: FlatFunction, width: int) -> Variant:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(variant: Variant) -> Callable[..., Any]:
-    return compile(variant.text, variant.takes, variant.gives)
+    return compile_for_xla(variant.text, variant.takes, variant.gives)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from jaxlib.mlir import ir
-from mplang_stablehlo.module import walk
+from mplang_stablehlo.ext import walk
 
 
 def retype(module: ir.Module, width: int) -> None:
     """Change every float of a flat module to one width, in place; literals keep their values.
 
     Args:
-        module: with ``main`` only, see :func:`mplang_stablehlo.inline.inline`.
+        module: with ``main`` only, see :func:`mplang_stablehlo.ext.inline`.
         width: 32 or 64 bits.
 
     Example:

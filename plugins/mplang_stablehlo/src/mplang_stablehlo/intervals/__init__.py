@@ -26,7 +26,7 @@ from mplang_stablehlo.inline import inline
 from mplang_stablehlo.intervals.element_types import ElementType, element_type_of
 from mplang_stablehlo.intervals.interpreter import Interpreter, Step
 from mplang_stablehlo.intervals.precision import FLOATING, Precision, fixed_point
-from mplang_stablehlo.intervals.rules import RULES
+from mplang_stablehlo.intervals.rules import INTERVAL_RULES
 from mplang_stablehlo.module import walk
 
 __all__ = [
@@ -87,7 +87,7 @@ def intervals(
         The intervals of all results and ops.
     """
     (main,) = module.body.operations
-    run = Interpreter(precision, RULES)
+    run = Interpreter(precision, INTERVAL_RULES)
     block = main.operation.regions[0].blocks[0]
     kinds = [element_type_of(value) for value in block.arguments]
     arguments = [_argument(kind, given) for kind, given in zip(kinds, inputs, strict=True)]

@@ -119,7 +119,7 @@ def _bitcast(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Seq
     return ins if op.operands[0].type == op.results[0].type else [UNKNOWN]
 
 
-RULES: Mapping[str, Rule] = {
+INTERVAL_RULES: Mapping[str, Rule] = {
     **{name: _elementwise(name) for name in (*UNARY, *BINARY)},
     **STRUCTURE,
     **REDUCING,
