@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mplang_analysis import Function, Words, words
+from mplang_analysis import Function, Words
+from mplang_testing import guards
 
 pytest_plugins = ["pytester"]
 pytestmark = [
@@ -90,7 +91,7 @@ WORDS = Words([Function("sum", lambda kind: kind == "double"), Function("count")
 def declared(monkeypatch):
     """What the entry point of the package would name."""
     given = {"fault": WORDS}
-    monkeypatch.setattr(words, "words_of", given.__getitem__)
+    monkeypatch.setattr(guards, "words_of", given.__getitem__)
     return given
 
 

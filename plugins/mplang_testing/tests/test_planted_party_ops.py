@@ -84,8 +84,8 @@ def op(**changes):
     [
         {},
         {
-            "messages": "[*(Message(a, b, 0) for a, b in links),"
-            " Message(0, 2, 0, when='if asked for')]"
+            "messages": "[*(Message(a, b, 0) for a, b in links), "
+            "Message(0, 2, 0, when='if asked for')]"
         },
         {"samples": '(PartySample("fault.pass_on", lambda x: use(use(x)), np.arange(3)),)'},
         {"interfaces": "[Copy()]", "effects": "NONE", "total": "True"},

@@ -21,7 +21,7 @@ from mplang_analysis.storage import Stored
 from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
-from mplang_analysis.words import BETWEEN, What, When
+from mplang_analysis.words import BETWEEN_CONDITIONS, What, When
 from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import TraceError
 
@@ -215,7 +215,7 @@ def _row(flow: Flow, event: Event) -> DisclosureRow:
         inputs=tuple(event.label.parties | news),
         discloses=tuple(news),
         line=str(event.location or ""),
-        when=BETWEEN.join(event.when or [When.ONCE]),
+        when=BETWEEN_CONDITIONS.join(event.when or [When.ONCE]),
         lines=tuple(dict.fromkeys(map(str, event.lines))),
         sources=_sorted((event.label if read is None else event.label | read).sources),
         protocol=event.protocol or str(getattr(event.type, "protocol", "")),

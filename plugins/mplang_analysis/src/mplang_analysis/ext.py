@@ -4,7 +4,6 @@ Commands, gates, storages and the conformance kit are such packages. What author
 reports need is in :mod:`mplang_analysis`.
 """
 
-from mplang_analysis import words as words
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,
@@ -17,3 +16,14 @@ from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
 from mplang_analysis.storage import Action as Action, use_of as use_of
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of
+from mplang_analysis.words import (
+    BETWEEN_CONDITIONS as BETWEEN_CONDITIONS,
+    GROUP_OF_WORDS as GROUP_OF_WORDS,
+    declared_times as declared_times,
+    guard_families as guard_families,
+    guard_functions as guard_functions,
+    is_condition as is_condition,
+    may_have_guards as may_have_guards,
+    unloaded_words as unloaded_words,
+    words_of as words_of,
+)

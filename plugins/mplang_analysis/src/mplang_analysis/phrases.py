@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
-from mplang_analysis.words import BETWEEN, phrase_of
+from mplang_analysis.words import BETWEEN_CONDITIONS, phrase_of
 from mplang_core import TableType, TensorType
 from mplang_core.ext import MPLangError, parse_base_type
 
@@ -88,7 +88,7 @@ def frequency(when: str) -> str:
         >>> frequency("in a branch, per iteration"), frequency("once")
         ('in a branch, each time around a loop, however often', '')
     """
-    return BETWEEN.join(filter(None, map(phrase_of, when.split(BETWEEN))))
+    return BETWEEN_CONDITIONS.join(filter(None, map(phrase_of, when.split(BETWEEN_CONDITIONS))))
 
 
 def place(rows: Sequence[DisclosureRow]) -> str:

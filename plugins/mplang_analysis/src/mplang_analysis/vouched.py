@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mplang_analysis import op_traits
 from mplang_analysis.guarding import WHOLE, Declassifies, Guarding
 from mplang_analysis.lineage import HasLineage, Lineage, Origin
-from mplang_analysis.words import GROUP, Role, What, is_condition
+from mplang_analysis.words import GROUP_OF_WORDS, Role, What, is_condition
 from mplang_core import TableType
 from mplang_core.ext import Message, Operation, VerifyError
 
@@ -86,7 +86,7 @@ def words_of_message(op: Operation, message: Message) -> tuple[What, Sequence[st
     if message.when and not is_condition(message.when):
         what = (
             f"that a message is sent {message.when!r}, which no installed package declares: "
-            f"name it in Words(times=…) of an entry point of {GROUP}"
+            f"name it in Words(times=…) of an entry point of {GROUP_OF_WORDS}"
         )
         raise _refused(op, "Communicates", what)
     return What(message.what), [message.when] if message.when else []

@@ -12,13 +12,13 @@ from enum import StrEnum
 
 from mplang_core.ext import PluginError, PluginLoadError, plugin_manager
 
-GROUP = "mplang.words"
+GROUP_OF_WORDS = "mplang.words"
 """Entry points that name the :class:`Words` of a package."""
 
 FRONTENDS = "mplang.frontends"
 """Entry points that name the families of ops."""
 
-BETWEEN = ", "
+BETWEEN_CONDITIONS = ", "
 """What stands between the conditions of a row."""
 
 
@@ -132,9 +132,9 @@ class Words:
 def installed() -> Iterator[tuple[str, Words]]:
     """Yield the words of each installed package, with its family.
 
-    A package that does not load has none; :func:`failures` tells why.
+    A package that does not load has none; :func:`unloaded_words` tells why.
     """
-    for family in plugin_manager.names(GROUP):
+    for family in plugin_manager.names(GROUP_OF_WORDS):
         try:
             yield family, words_of(family)
         except PluginError:
@@ -147,21 +147,23 @@ def words_of(family: str) -> Words:
     Raises:
         PluginError: its module does not load, or names no :class:`Words`.
     """
-    found = plugin_manager.entry(GROUP, family)
+    found = plugin_manager.entry(GROUP_OF_WORDS, family)
     if found is None:
         return Words()
     if not isinstance(found, Words):
-        raise PluginLoadError(f"the entry point {family!r} of {GROUP} is no Words, got {found!r}")
+        raise PluginLoadError(
+            f"the entry point {family!r} of {GROUP_OF_WORDS} is no Words, got {found!r}"
+        )
     return found
 
 
-def failures() -> list[str]:
+def unloaded_words() -> list[str]:
     """Return why the words of packages did not load."""
-    records = [each for each in plugin_manager.records() if each.group == GROUP]
+    records = [each for each in plugin_manager.records() if each.group == GROUP_OF_WORDS]
     return [f"{r.distribution} did not load: {r.reason}" for r in records if r.status == "failed"]
 
 
-def functions() -> dict[str, list[Function]]:
+def guard_functions() -> dict[str, list[Function]]:
     """Return what installed guards compute, by name."""
     found: dict[str, list[Function]] = {}
     for _, words in installed():
@@ -180,7 +182,7 @@ def may_have_guards(family: str) -> bool:
     return family in plugin_manager.names(FRONTENDS)
 
 
-def times() -> dict[str, str]:
+def declared_times() -> dict[str, str]:
     """Return the conditions that installed packages declare, each as sentences say it."""
     return {when: said for _, words in installed() for when, said in words.times.items()}
 
@@ -192,7 +194,7 @@ def is_condition(text: str) -> bool:
         >>> is_condition("if asked for"), is_condition("if it rains")
         (True, False)
     """
-    return text in _SAID or text in times()
+    return text in _SAID or text in declared_times()
 
 
 def phrase_of(when: str) -> str:
@@ -202,7 +204,7 @@ def phrase_of(when: str) -> str:
         >>> phrase_of("per iteration"), phrase_of("in a branch")
         ('each time around a loop, however often', 'in a branch')
     """
-    return _SAID[when] if when in _SAID else times().get(when, when)
+    return _SAID[when] if when in _SAID else declared_times().get(when, when)
 
 
 _SAID: dict[str, str] = {each.value: each.value for each in When} | {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_analysis import DATA_SET, MAX_NAME
-from mplang_analysis.ext import words
+from mplang_analysis.ext import guard_functions
 
 from mplang_core.ext import ConfigError
 
@@ -78,7 +78,7 @@ class Names:
             return False
         if kind == "Aggregate" and "Column" in self.known:
             function, column = parts_of(name)
-            return function not in words.functions() or column not in self.known["Column"]
+            return function not in guard_functions() or column not in self.known["Column"]
         return kind in self.known and name not in self.known[kind]
 
     def offered(self, kind: str) -> list[str]:
@@ -97,7 +97,7 @@ class Names:
         return sorted(
             {
                 f"{function.name}({column})"
-                for function in itertools.chain(*words.functions().values())
+                for function in itertools.chain(*guard_functions().values())
                 for column, of in self.columns.items()
                 if function.offers(of, is_unit=self._is_unit(column))
             }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend, What, When
-from mplang_analysis.ext import quoted, words
+from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
@@ -208,7 +208,7 @@ def _of_row(row: DisclosureRow, party: int) -> dict[str, Any]:
         "type": row.payload,
         "protocol": row.protocol,
         "discloses": party in row.discloses,
-        "times": tuple(row.when.split(words.BETWEEN)),
+        "times": tuple(row.when.split(BETWEEN_CONDITIONS)),
     }
     values = _values(row.payload)
     return context if values is None else {**context, "values": values}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cedarpy
-from mplang_analysis.ext import words
+from mplang_analysis.ext import guard_functions
 
 from mplang_core.ext import ConfigError
 from mplang_policy.names import ANY, Names, parts_of
@@ -191,7 +191,7 @@ def _unknown_names(statements: Sequence[Statement], names: Names) -> Iterator[st
     """Yield which rule names what there is not: a mistyped ``forbid`` forbids nothing."""
     for statement in statements:
         for kind, name in sorted(set(entities(statement.body))):
-            if kind == "Aggregate" and parts_of(name)[0] not in words.functions():
+            if kind == "Aggregate" and parts_of(name)[0] not in guard_functions():
                 yield f"{statement.place}: {not_installed(parts_of(name)[0])}"
             elif names.unknown(kind, name):
                 there = ", ".join(names.offered(kind)) or "none"

@@ -9,7 +9,14 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from mplang_analysis import What, When
-from mplang_analysis.ext import quoted, words
+from mplang_analysis.ext import (
+    declared_times,
+    guard_families,
+    guard_functions,
+    may_have_guards,
+    quoted,
+    unloaded_words,
+)
 
 from mplang_core import Form
 from mplang_policy.names import OTHER
@@ -108,9 +115,9 @@ def words_of(name: str, among: Sequence[str]) -> set[str] | None:
     if name == "what":
         return set[str]().union(*(WHAT.get(each, set()) for each in among))
     if name == "times":
-        return {*When, *words.times()}
+        return {*When, *declared_times()}
     if name == "declassifiers":
-        return set(words.guard_families())
+        return set(guard_families())
     return {"form": FORMS | {"any"}, "mode": MODES}.get(name)
 
 
@@ -125,14 +132,14 @@ def instead_of(name: str, word: str, among: Sequence[str]) -> list[str]:
     known = words_of(name, among)
     if known is None or word in known:
         return []
-    if name == "declassifiers" and words.may_have_guards(word):
+    if name == "declassifiers" and may_have_guards(word):
         return []
     return sorted(known) or ["none"]
 
 
 def not_installed(function: str) -> str:
     """Return that no guard computes a function, and what to do about it."""
-    there = ", ".join(sorted(words.functions())) or "none"
+    there = ", ".join(sorted(guard_functions())) or "none"
     return (
         f"no installed guard computes {quoted(function)}; installed: {there}{_unloaded()}. Install "
         "the package whose guard does (`mplang plugins` lists what is installed), or correct the "
@@ -141,7 +148,7 @@ def not_installed(function: str) -> str:
 
 
 def _unloaded() -> str:
-    return "".join(f"; {each}" for each in words.failures())
+    return "".join(f"; {each}" for each in unloaded_words())
 
 
 def _actions_of(statement: Statement) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from mplang_analysis import DELTA, EPSILON, WHOLE, Declassifies, Guarding, Role
-from mplang_analysis.ext import guarding_of, words
+from mplang_analysis.ext import GROUP_OF_WORDS, guarding_of, words_of
 from mplang_simulator import Simulator
 
 from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry
@@ -96,11 +96,11 @@ class GuardSuite(Suite, kit=True):
     def test_rules_can_name_its_functions(self) -> None:
         """What guards of the family compute is what the package declares, and each is tried."""
         try:
-            declared = {each.name: each for each in words.words_of(self.family).functions}
+            declared = {each.name: each for each in words_of(self.family).functions}
         except PluginError as error:
             complain(
                 f"the words of the family {self.family!r} do not load",
-                expected=f"an entry point {self.family!r} of {words.GROUP} that names a Words",
+                expected=f"an entry point {self.family!r} of {GROUP_OF_WORDS} that names a Words",
                 got=error,
                 fix="correct the module; it imports no engine",
             )
@@ -126,9 +126,7 @@ class GuardSuite(Suite, kit=True):
                 f"what guards of the family {self.family!r} compute is not what it declares",
                 expected=f"samples of each of {sorted(declared) or '(no function is declared)'}",
                 got=f"{sorted(used)}",
-                fix=f"declare {sorted(used.keys() - declared.keys())} in Words(functions=…) of an "
-                f"entry point {self.family!r} of {words.GROUP}, or rules of owners cannot name "
-                f"them; add samples of {sorted(declared.keys() - used.keys())}",
+                fix="; ".join(_untold(self.family, used.keys(), declared.keys())),
             )
 
     def test_it_names_columns_that_are_there(self, sample: Sample) -> None:
@@ -293,6 +291,17 @@ class GuardSuite(Suite, kit=True):
 
 def _is_guard(op_def: OpDef) -> bool:
     return op_def.interface(Declassifies) is not None
+
+
+def _untold(family: str, used: Set[str], declared: Set[str]) -> Iterator[str]:
+    """Yield what to do about functions that are used or declared alone."""
+    if used - declared:
+        yield (
+            f"declare {sorted(used - declared)} in Words(functions=…) of an entry point {family!r} "
+            f"of {GROUP_OF_WORDS}, or rules of owners cannot name them"
+        )
+    if declared - used:
+        yield f"add samples of {sorted(declared - used)}"
 
 
 class _Guard:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from mplang_analysis import DisclosureRow
-from mplang_analysis.ext import words
+from mplang_analysis.ext import GROUP_OF_WORDS, is_condition
 from mplang_trace import record
 
 from mplang_core import MPLangError, Program, registry
@@ -212,11 +212,11 @@ def _check_messages(op: Operation, program: Program) -> None:
             _wrong_message(op, wrong, f"parties of {program.mask}")
         if each.operand is not None and not 0 <= each.operand < len(op.inputs):
             _wrong_message(op, f"operand {each.operand}", f"one of {len(op.inputs)} operands")
-        if each.when and not words.is_condition(each.when):
+        if each.when and not is_condition(each.when):
             _wrong_message(
                 op,
                 f"the condition {each.when!r}",
-                f"one of mplang_analysis.When, or of an entry point of {words.GROUP}",
+                f"one of mplang_analysis.When, or of an entry point of {GROUP_OF_WORDS}",
             )
 
 
