@@ -189,6 +189,20 @@ def test_what_was_stored_as_another_type_is_an_error():
             mp.evaluate(host, compiled)
 
 
+def test_a_function_called_on_a_host_knows_what_is_stored_now():
+    """Its trace is cached at the host, whose catalogue changes with what programs store."""
+
+    @mp.builtin_function
+    def numbers():
+        return mp.load("PB", "numbers")
+
+    with simulator() as host:
+        for size in (2, 3):
+            mp.evaluate(host, lambda n=size: mp.store(mp.put("PB", np.arange(n)), "numbers"))
+            with mp.with_ctx(host):
+                assert mp.fetch(host, numbers()).shape == (size,)
+
+
 def test_another_cluster_of_as_many_parties_gets_a_program_of_its_own():
     with_spu = mp.ClusterSpec.simple(2)
     plain = mp.ClusterSpec.from_dict(
