@@ -11,6 +11,8 @@ from mplang_testing.waiting import DEADLINE
 import mplang_core as mp
 from mplang_core.errors import TraceError
 
+pytestmark = pytest.mark.once  # counts how often a program is traced
+
 PEOPLE = {"pay": [40.0, 60.0], "age": [30, 40]}
 SCHEMA = {"bank": {"people": {"columns": {"pay": "float64", "age": "int64"}}}}
 
