@@ -60,6 +60,13 @@ class CatalogueEntry:
     read: Callable[[Any], Any]
     value: Any
 
+    def is_in(self, catalogue: Any) -> bool:
+        """Return whether a catalogue has the same entry."""
+        try:
+            return bool(self.read(catalogue) == self.value)
+        except (TypeError, ValueError):  # it has none
+            return False
+
 
 class Placement(Protocol):
     """Protocol of the device that a value is on."""
@@ -112,17 +119,20 @@ class MPContext(ContextBound, ABC):
             yield ctx
             ctx = ctx.parent
 
+    def known_catalogue(self) -> Any:
+        """Return the catalogue of ``with``, else that of a program or its host, else ``None``."""
+        known = (given_catalogue.get(), *(each.catalogue for each in self.ancestors()))
+        return next((each for each in known if each is not None), None)
+
     def look_up(self, what: str, read: Callable[[Any], T]) -> T:
-        """Return an entry of the catalogue: that of ``with``, else that of a program or its host.
+        """Return an entry of :meth:`known_catalogue`, and record it with the program.
 
         Args:
             what: what it describes, for messages.
             read: returns the entry of a catalogue, which is ``None`` where none is known.
         """
-        chain = list(self.ancestors())
-        known = (given_catalogue.get(), *(each.catalogue for each in chain))
-        value = read(next((each for each in known if each is not None), None))
-        for each in chain:
+        value = read(self.known_catalogue())
+        for each in self.ancestors():
             if each.entries is not None:
                 each.entries.append(CatalogueEntry(what, read, value))
         return value

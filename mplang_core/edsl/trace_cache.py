@@ -67,8 +67,9 @@ def trace_once(
 ) -> TracedFunction:
     """Return the cached trace of a function in the same program, or trace it.
 
-    A function is traced again for another signature, or after one of its free variables was
-    bound to another object. As with ``jax.jit``, mutations of such an object are not detected.
+    A function is traced again for another signature, after one of its free variables was bound to
+    another object, or where the catalogue now differs in what it has read. As with ``jax.jit``,
+    mutations of such an object are not detected.
     Names that the function itself assigns, such as a counter of its calls, are ignored.
     """
     leaves, _ = read_args(args, kwargs)
@@ -78,13 +79,17 @@ def trace_once(
     kept = owner.traced.setdefault(fn, {})
     key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
     if key in kept:
-        around, known = kept[key]
+        around, entries, known = kept[key]
         same = list(map(id, around)) == list(map(id, free_variables(fn)))
+        same = same and all(entry.is_in(ctx.known_catalogue()) for entry in entries)
         if same and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
+    at_host = not isinstance(owner, TraceContext)
+    if at_host:  # whose catalogue changes with what programs store
+        ctx.entries = []
     tfn = trace(ctx, fn, *args, **kwargs)
-    if isinstance(owner, TraceContext) or not tfn.captures:  # a host must not keep values alive
-        kept[key] = list(free_variables(fn)), tfn
+    if not (at_host and tfn.captures):  # a host must not keep values alive
+        kept[key] = list(free_variables(fn)), ctx.entries if at_host else [], tfn
     return tfn
 
 

@@ -26,7 +26,7 @@ Parties = Mask | int | Sequence[int]
 # -- the user's functions
 
 
-def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> MPObject:
     """Run a function at given parties.
 
     Args:
@@ -47,7 +47,7 @@ def pcall_static(parties: Parties, fn: Callable[..., Any], *args: Any, **kwargs:
     return _pcall("simp.pcall_static", {"parties": mask}, mask, fn, args, kwargs)
 
 
-def pcall_dynamic(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def pcall_dynamic(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> MPObject:
     """Run a function at the parties that hold all args at run time.
 
     Otherwise as :func:`pcall_static`; the mask of the results is known only at run time.
@@ -62,7 +62,8 @@ def _pcall(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> MPObject:
+    """Emit a call; for type checkers its result is one value, as that of ``mp.device``."""
     ctx = find_ctx(flatten(args)[0])
     args = lift_literals(ctx, args, parties)
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
@@ -70,7 +71,8 @@ def _pcall(
     tfn = trace_into(body, run, args, kwargs, literals=False)
     operands = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, MPObject)]
     outs = ctx.emit(opcode, [*operands, *tfn.captures], attrs, {"do": tfn.program.graph})
-    return mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
+    result: MPObject = mark_uniform(ctx, fn, operands, unflatten(tfn.out_struct, outs))
+    return result
 
 
 def _compiled(ctx: MPContext, fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -74,6 +74,7 @@ reveal_type(mp.evaluate(sim, double, 3))  # is MPObject
 reveal_type(mp.evaluate(host, mp.compile(both)))  # is dict[str, MPObject]
 reveal_type(mp.fetch(sim, both()))  # is dict[str, Any]
 reveal_type(mp.fetch(sim, (x, x)))  # is tuple[Any, ...]
+reveal_type(mp.simp.pcall_static(0, abs, x))  # is MPObject
 reveal_type(mp.fetch(sim, x))  # is Any
 mp.simulatr  # error: Module has no attribute "simulatr"
 mp.guard.agregate  # error: Module has no attribute "agregate"

@@ -11,6 +11,8 @@ from mplang_testing.waiting import DEADLINE
 import mplang_core as mp
 from mplang_core.errors import TraceError
 
+pytestmark = pytest.mark.once  # counts how often a program is traced
+
 PEOPLE = {"pay": [40.0, 60.0], "age": [30, 40]}
 SCHEMA = {"bank": {"people": {"columns": {"pay": "float64", "age": "int64"}}}}
 
@@ -187,6 +189,20 @@ def test_what_was_stored_as_another_type_is_an_error():
         mp.evaluate(host, lambda: mp.store(mp.put("PB", np.float64([1, 2, 3])), "numbers"))
         with pytest.raises(TraceError, match=r"stored as 'numbers' on PB.*f64\[2\].*f64\[3\]"):
             mp.evaluate(host, compiled)
+
+
+def test_a_function_called_on_a_host_knows_what_is_stored_now():
+    """Its trace is cached at the host, whose catalogue changes with what programs store."""
+
+    @mp.builtin_function
+    def numbers():
+        return mp.load("PB", "numbers")
+
+    with simulator() as host:
+        for size in (2, 3):
+            mp.evaluate(host, lambda n=size: mp.store(mp.put("PB", np.arange(n)), "numbers"))
+            with mp.with_ctx(host):
+                assert mp.fetch(host, numbers()).shape == (size,)
 
 
 def test_another_cluster_of_as_many_parties_gets_a_program_of_its_own():
