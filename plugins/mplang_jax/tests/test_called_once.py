@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_jax import jax_compile
+from mplang_jax.captured_state import CapturedState
 
 import mplang_core as mp
 
@@ -137,3 +138,23 @@ def test_an_iterator_that_stays_or_is_advanced_once_is_none_of_it():
     compiled(lambda x: x if numbers else -x)
     compiled(lambda x: x * next(numbers), F32)
     assert next(numbers) == 2
+
+
+def test_what_answers_for_itself_is_not_asked():
+    """A captured value may compute when it is asked for any attribute, as a lazy one does."""
+    asked = []
+
+    class Answering(type):
+        def __getattribute__(cls, name):
+            asked.append(name)
+            return type.__getattribute__(cls, name)
+
+    class Lazy(metaclass=Answering):
+        def __getattribute__(self, name):
+            asked.append(name)
+            return object.__getattribute__(self, name)
+
+    lazy = Lazy()
+    asked.clear()
+    CapturedState(lambda x: lazy, ())
+    assert asked == []
