@@ -20,12 +20,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 COLUMNS = ("libspu", "ABY3", "CHEETAH")
 PASSED, FAILED, BEGAN, TOO_LONG = "passed", "failed", "began", "too long"
+MAX_SHOWN = 160  # characters of what mplang says
 QUIET: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 Ended = dict[str, Any]  # how a test ended
 
@@ -122,25 +124,34 @@ def _found(results: Path) -> dict[str, dict[str, Ended]]:
 def table(found: dict[str, dict[str, Any]]) -> str:
     """Return how each test ended, in Markdown; below how many did how."""
     tests = sorted({test for ended in found.values() for test in ended})
-    lines = [f"| test | {' | '.join(found)} | said |", "|---" * (len(found) + 2) + "|"]
+    lines = [f"| test | {' | '.join(found)} | what mplang says |", "|---" * (len(found) + 2) + "|"]
     for test in tests:
         cells = [_cell(ended.get(test)) for ended in found.values()]
-        said = [text for ended in found.values() for text in ended.get(test, {}).get("told", ())]
-        short = said[-1].partition("\n")[0].replace("|", "\\|")[:160] if said else ""
-        lines.append(f"| `{test}` | {' | '.join(cells)} | {short} |")
-    counts = [
-        f"{on}: {sum(each['outcome'] == PASSED for each in ended.values())} of {len(ended)} pass"
-        for on, ended in found.items()
+        lines.append(f"| `{test}` | {' | '.join(cells)} | {_said(test, found)} |")
+    counts = [f"{on}: {_count(ended)}" for on, ended in found.items()]
+    return "\n".join([*lines, "", *counts])
+
+
+def _said(test: str, found: dict[str, dict[str, Any]]) -> str:
+    texts: list[str] = [
+        text for ended in found.values() for text in ended.get(test, {}).get("told", ())
     ]
-    return "\n".join([*lines, "", "; ".join(counts)])
+    return texts[-1].partition("\n")[0].replace("|", "\\|")[:MAX_SHOWN] if texts else ""
+
+
+def _count(ended: dict[str, Any]) -> str:
+    outcomes = Counter(each["outcome"] for each in ended.values())
+    return f"{len(ended)} begun, " + ", ".join(f"{n} {name}" for name, n in outcomes.items())
 
 
 def _cell(ended: dict[str, Any] | None) -> str:
     if ended is None:
         return ""
-    if ended["outcome"] != PASSED:
-        return "**fails**" if ended["outcome"] == "failed" else str(ended["outcome"])
-    return f"{ended['seconds']:.0f} s"
+    outcome: str = ended["outcome"]
+    if outcome == FAILED:
+        is_refused = any(text.startswith("TraceError") for text in ended["told"])
+        return "refused" if is_refused else "**fails**"
+    return f"{ended['seconds']:.0f} s" if outcome == PASSED else outcome
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_jax import jax_compile
+from mplang_jax.captured_state import CapturedState
 
 import mplang_core as mp
 
@@ -93,6 +94,33 @@ def test_writes_into_what_a_function_captures_happen_once():
     assert (model.fits, model.steps) == (False, ["fit"])
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.astype("float64"),  # refused without 64-bit types, before it writes
+        lambda x: x * jnp.float64(0.1),
+        lambda x: x * np.array([0.1, 2, 3]),
+        lambda x: x + jnp.zeros(3),
+    ],
+    ids=["dtype", "number", "array", "narrow"],
+)
+@pytest.mark.parametrize("kind", [F32, I32], ids=str)
+def test_what_a_function_wrote_is_there_whichever_call_counts(fn, kind):
+    before, after, model = [], [], SimpleNamespace()
+
+    def writing(x):
+        before.append(1)
+        y = fn(x)
+        after.append(y.dtype.name)
+        model.fitted = True
+        return y
+
+    made = compiled(writing, kind)
+    assert len(before) == 1
+    assert after == [made.pfunc.outs_info[0].dtype.numpy.name]
+    assert model.fitted
+
+
 def test_a_function_that_fails_has_written_once():
     calls = []
 
@@ -137,3 +165,23 @@ def test_an_iterator_that_stays_or_is_advanced_once_is_none_of_it():
     compiled(lambda x: x if numbers else -x)
     compiled(lambda x: x * next(numbers), F32)
     assert next(numbers) == 2
+
+
+def test_what_answers_for_itself_is_not_asked():
+    """A captured value may compute when it is asked for any attribute, as a lazy one does."""
+    asked = []
+
+    class Answering(type):
+        def __getattribute__(cls, name):
+            asked.append(name)
+            return type.__getattribute__(cls, name)
+
+    class Lazy(metaclass=Answering):
+        def __getattribute__(self, name):
+            asked.append(name)
+            return object.__getattribute__(self, name)
+
+    lazy = Lazy()
+    asked.clear()
+    CapturedState(lambda x: lazy, ())
+    assert asked == []

@@ -89,40 +89,25 @@ class CapturedState:
 
     def _visit(self, value: Any) -> Iterable[Any]:
         """Store the state of one object; return what it refers to."""
-        match value:
-            case FunctionType():
-                return self._function(value)
-            case MethodType():
-                return value.__func__, value.__self__
-            case BuiltinMethodType():
-                return (value.__self__,)
-            case partial():
-                return value.func, value.args, value.keywords
-            case property():
-                return value.fget, value.fset
-            case staticmethod() | classmethod():
-                return (value.__func__,)
-            case tuple() | frozenset():
-                return (*value, *self._instance(value))
-            case list() | set() | deque() | dict() | bytearray():
-                return self._container(value)
-            case np.ndarray():
-                return self._array(value)
-            case np.random.Generator():
-                bits = value.bit_generator
-                self._undo.append(partial(setattr, bits, "state", bits.state))
-                return ()
-            case np.random.RandomState():
-                self._undo.append(partial(value.set_state, value.get_state()))
-                return ()
-            case random.Random() if type(value) is random.Random:
-                self._undo.append(partial(value.setstate, value.getstate()))
-                return ()
-            case type():
-                return self._class(value)
-        if issubclass(type(value), Iterator):
+        kind = type(value)  # not its __class__, which it may answer itself
+        for cls, visit in _KINDS:
+            if issubclass(kind, cls):
+                return visit(self, value)
+        if any("__next__" in _own(base, "__dict__") for base in _own(kind, "__mro__")):
             return self._iterator(value)
         return self._instance(value)
+
+    def _generator(self, value: Any) -> Iterable[Any]:
+        """Store the state of a generator of random numbers."""
+        if isinstance(value, random.Random):
+            if type(value) is random.Random:  # one of the system has no state
+                self._undo.append(partial(value.setstate, value.getstate()))
+        elif isinstance(value, np.random.RandomState):
+            self._undo.append(partial(value.set_state, value.get_state()))
+        else:
+            bits = value.bit_generator
+            self._undo.append(partial(setattr, bits, "state", bits.state))
+        return ()
 
     def _function(self, fn: FunctionType) -> Iterable[Any]:
         cells, names, scope = fn.__closure__ or (), names_of(fn.__code__), fn.__globals__
@@ -146,7 +131,7 @@ class CapturedState:
             before = list(value)
             self._undo.append(partial(_set_items, value, before))
             return (*before, *self._instance(value))
-        items = dict(value)
+        items = dict(dict.items(value))
         self._undo.append(partial(_set_entries, value, items))
         return (*items.values(), *self._instance(value))
 
@@ -157,17 +142,18 @@ class CapturedState:
         return array.flat if array.dtype.hasobject else ()
 
     def _iterator(self, iterator: Any) -> Iterable[Any]:
+        kind = type(iterator)
+        if _package(kind) not in ("builtins", "itertools"):
+            return self._instance(iterator)  # its state is in its attributes
         self._iterators.append((iterator, _position(iterator)))
-        if isinstance(iterator, zip | map | enumerate | filter | reversed):
-            return iterator.__reduce__()[1]
-        return self._instance(iterator)
+        return iterator.__reduce__()[1] if kind in (zip, map, enumerate, filter) else ()
 
     def _class(self, cls: type) -> Iterable[Any]:
         if is_installed(_package(cls)):
             return ()
-        parts = {name: part for name, part in vars(cls).items() if not name.startswith("__")}
+        parts = _attributes(cls)
         self._undo.append(partial(_set_attributes, cls, parts))
-        return (*parts.values(), *cls.__bases__)
+        return (*parts.values(), *_own(cls, "__bases__"))
 
     def _instance(self, value: Any) -> Iterable[Any]:
         """Store the attributes of an instance, without asking it for one."""
@@ -177,8 +163,8 @@ class CapturedState:
         if _package(cls) in sys.stdlib_module_names and cls is not SimpleNamespace:
             return ()
         found: list[Any] = [cls]
-        for base in cls.__mro__:
-            for name, part in vars(base).items():
+        for base in _own(cls, "__mro__"):
+            for name, part in _own(base, "__dict__").items():
                 if type(part) is MemberDescriptorType:
                     old = _slot(part, value)
                     self._undo.append(partial(_set_slot, part, value, old))
@@ -188,8 +174,37 @@ class CapturedState:
         return found
 
 
+_KINDS: tuple[tuple[type, Callable[[CapturedState, Any], Iterable[Any]]], ...] = (
+    (FunctionType, CapturedState._function),
+    (MethodType, lambda _, value: (value.__func__, value.__self__)),
+    (BuiltinMethodType, lambda _, value: (value.__self__,)),
+    (partial, lambda _, value: (value.func, value.args, value.keywords)),
+    (property, lambda _, value: (value.fget, value.fset)),
+    (staticmethod, lambda _, value: (value.__func__,)),
+    (classmethod, lambda _, value: (value.__func__,)),
+    (tuple, lambda state, value: (*tuple.__iter__(value), *state._instance(value))),
+    (frozenset, lambda state, value: (*frozenset.__iter__(value), *state._instance(value))),
+    *((kind, CapturedState._container) for kind in (list, set, deque, dict, bytearray)),
+    (np.ndarray, CapturedState._array),
+    (random.Random, CapturedState._generator),
+    (np.random.RandomState, CapturedState._generator),
+    (np.random.Generator, CapturedState._generator),
+    (type, CapturedState._class),
+)
+
+
+def _own(cls: type, name: str) -> Any:
+    """Return an attribute of a class without asking its metaclass, which may be the user's."""
+    return type.__getattribute__(cls, name)
+
+
 def _package(cls: type) -> str:
-    return str(type.__dict__["__module__"].__get__(cls)).partition(".")[0]
+    return str(_own(cls, "__module__")).partition(".")[0]
+
+
+def _attributes(cls: type) -> dict[str, Any]:
+    parts = _own(cls, "__dict__").items()
+    return {name: part for name, part in parts if not name.startswith("__")}
 
 
 def _position(iterator: Any) -> Any:
@@ -246,7 +261,7 @@ def _identities(entries: dict[Any, Any]) -> list[tuple[int, int]]:
 
 
 def _set_attributes(cls: type, old: dict[str, Any]) -> None:
-    now = {name: part for name, part in vars(cls).items() if not name.startswith("__")}
+    now = _attributes(cls)
     for name in now.keys() - old.keys():
         type.__delattr__(cls, name)
     for name, part in old.items():

@@ -62,9 +62,7 @@ class TracedFunction:
         if wide:
             with enable_x64(True):
                 return self._trace(), True
-        before = CapturedState(
-            self._fn, [*flatten(self._signature.args)[0], self._signature.kwargs]
-        )
+        before = self._state()
         with_64_bits = self._attempt()
         if with_64_bits is None:
             before.restore()
@@ -74,17 +72,28 @@ class TracedFunction:
             return with_64_bits, True
         if is_same_without(with_64_bits.jaxpr):
             return with_64_bits, False
+        after = self._state()
         before.restore()
+        without = self._without_64_bits()
+        if without is None or loses_precision(with_64_bits.jaxpr, without.jaxpr):
+            after.restore()
+            return with_64_bits, True
+        return without, False
+
+    def _state(self) -> CapturedState:
+        literals, _ = flatten((self._signature.args, dict(self._signature.kwargs)))
+        return CapturedState(self._fn, literals)
+
+    def _without_64_bits(self) -> Any:
+        """Trace without 64-bit types; return ``None`` if the function asks for one."""
         refuse = config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR)
         try:
             with enable_x64(False), refuse:
-                without = self._trace()
+                return self._trace()
         except OverflowError:
             raise  # with 64-bit types, JAX truncates a number too large for the other operand
         except ValueError:
-            return with_64_bits, True
-        lost = loses_precision(with_64_bits.jaxpr, without.jaxpr)
-        return (with_64_bits, True) if lost else (without, False)
+            return None
 
     def _attempt(self) -> Any:
         with enable_x64(True):
