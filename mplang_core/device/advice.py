@@ -1,10 +1,10 @@
-"""Messages on moves between devices that have no transfer."""
+"""Messages on moves that are refused, and what to write instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mplang_core.device.kinds import Device, find_transfer
+from mplang_core.device.kinds import Consent, Device, find_transfer
 from mplang_core.edsl import MPObject
 from mplang_core.ir.source_line import at
 from mplang_core.types import Form
@@ -25,7 +25,7 @@ def no_way(
     """
     lacks = f"{at()}there is no way from {_name(src)} to {_name(dst)}"
     if dst is None or dst.kind.form is Form.PLAIN:
-        return f"{lacks}: no transfer opens what is on a {_kind(src)}"
+        return f"{lacks}: no transfer opens what is on it"
     if src is None or src.kind.form is Form.PLAIN:
         return f"{lacks}: no transfer takes {value!r} to a {dst.kind.name}"
     secret = f"{lacks} that discloses nothing"
@@ -39,8 +39,38 @@ def no_way(
     )
 
 
-def _kind(device: Device | None) -> str:
-    return "party" if device is None else device.kind.name
+def disclosed(value: MPObject, src: Device | None, dst: Device | None, needed: Consent) -> str:
+    """Return which consent a move needs.
+
+    Args:
+        value: the value.
+        src: its device; ``None`` for no device.
+        dst: the destination; ``None`` for all parties.
+        needed: the consent.
+    """
+    if value.base_type.form is Form.KEY:
+        return f"{at()}{value!r}: a key stays with its party; run what uses it on {_name(src)}"
+    if dst is None:
+        how = "mp.reveal(x)"
+    else:
+        how = f"mp.put({dst.name!r}, x)" if needed == "put" else f"mp.reveal(x, to={dst.name!r})"
+    return (
+        f"{at()}{value!r} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
+        f"If that is meant, write {how}"
+    )
+
+
+def opened_for(target: Device, others: Iterable[Device]) -> str:
+    """Return the advice how a plain device gets what is on a protected one, or nothing.
+
+    Args:
+        target: the protected device.
+        others: devices that run what the protected one does not.
+    """
+    plain = [device.name for device in others if device.kind.form is Form.PLAIN]
+    if target.kind.form is Form.PLAIN or not plain:
+        return ""
+    return f". mp.reveal(x, to={plain[0]!r}) hands it the value, which its party then knows"
 
 
 def _name(device: Device | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, overload
 
-from mplang_core.device.advice import no_way
+from mplang_core.device.advice import disclosed, no_way, opened_for
 from mplang_core.device.capability import Route, route
 from mplang_core.device.controller import is_of_controller, run_here
 from mplang_core.device.kinds import (
@@ -328,22 +328,9 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObj
         raise TraceError(no_way(value, src, dst, _devices(ctx)))
     needed = way.required(value, src, dst)
     if needed not in CONSENTS[: CONSENTS.index(said) + 1]:
-        raise DisclosureError(_refusal(value, src, dst, needed))
+        raise DisclosureError(disclosed(value, src, dst, needed))
     is_plain = dst is None or dst.kind.form is Form.PLAIN
     return ctx.place(way.move(value, src, dst), dst, uniform=is_plain or None)
-
-
-def _refusal(leaf: MPObject, src: Device | None, dst: Device | None, needed: Consent) -> str:
-    if leaf.base_type.form is Form.KEY:
-        return f"{at()}{leaf!r}: a key stays with its party; run what uses it on {_name(src)}"
-    if dst is None:
-        how = "mp.reveal(x)"
-    else:
-        how = f"mp.put({dst.name!r}, x)" if needed == "put" else f"mp.reveal(x, to={dst.name!r})"
-    return (
-        f"{at()}{leaf!r} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
-        f"If that is meant, write {how}"
-    )
 
 
 def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
@@ -417,18 +404,11 @@ def _route(ctx: MPContext, target: Device, meta: FeMeta) -> Route:
     if found.fits:
         return found
     fitting = [device for device in _devices(ctx) if route(meta, device, world).fits]
+    names = ", ".join(device.name for device in fitting) or "none"
     raise FeCapabilityError(
         f"{at()}{target} cannot run {meta.name}: {'; '.join(found.reasons)}. Devices here that "
-        f"can: {', '.join(device.name for device in fitting) or 'none'}{_opened(target, fitting)}"
+        f"can: {names}{opened_for(target, fitting)}"
     )
-
-
-def _opened(target: Device, others: Sequence[Device]) -> str:
-    """Return the advice how a plain device gets what is on a protected one, or nothing."""
-    plain = [device.name for device in others if device.kind.form is Form.PLAIN]
-    if target.kind.form is Form.PLAIN or not plain:
-        return ""
-    return f". mp.reveal(x, to={plain[0]!r}) hands it the value, which its party then knows"
 
 
 def _lowering(target: Device, fn: Callable[..., Any], args: Any) -> Lowering | None:
@@ -519,7 +499,3 @@ def _device(ctx: MPContext, name: str) -> Device:
 
 def _cluster(ctx: MPContext) -> Devices:
     return cast(Devices, ctx.cluster_spec)
-
-
-def _name(dev: Device | None) -> str:
-    return "no device" if dev is None else str(dev)

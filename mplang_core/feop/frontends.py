@@ -129,14 +129,13 @@ def has_compiler(kind: Target, members: int, types: Sequence[BaseType]) -> bool:
 
 
 def _nobody(kind: Target, members: int, types: Sequence[BaseType]) -> str:
-    everywhere = map(meta_of, registry.find(predicate=lambda meta: meta.op_kind == "compiler"))
-    known = "; ".join(
-        f"{m.name}: {', '.join(_against(m, kind, members, types))}" for m in everywhere
-    )
-    text = (
-        f"{at()}no frontend compiles a Python function of ({_shown(types)}) for a {kind.name} of "
-    )
-    text += f"{members}. Compilers here: {known or 'none'}. "
+    by_reason: dict[str, list[str]] = {}
+    for meta in map(meta_of, registry.find(predicate=lambda meta: meta.op_kind == "compiler")):
+        reason = _against(meta, kind, members, types)[0]
+        by_reason.setdefault(reason, []).append(meta.name)
+    known = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+    text = f"{at()}no frontend compiles a Python function of ({_shown(types)}) for a "
+    text += f"{kind.name} of {members}. Compilers here: {known or 'none'}. "
     if types and not all(isinstance(found, TensorType) for found in types):
         return text + "Call a feop on the device that takes such values, as `mplang ops` lists them"
     return f"{text}For functions of arrays, {install_hint('jax')}"

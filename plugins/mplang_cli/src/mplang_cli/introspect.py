@@ -111,6 +111,7 @@ def list_devices() -> Rows:
             "kind": name,
             "form": kind.form.value,
             "members": _members(*kind.members),
+            "dialects": list(kind.dialects),
             "config": sorted(kind.config.model_fields) if kind.config else [],
             "provider": device_kinds.provider(name),
             "doc": kind.doc,
