@@ -35,6 +35,9 @@ TRIES = 4  # of all turns, while something costs too much: who waits for a busy 
 SENDS = {"send_request": "requests", "write": "messages"}
 """Functions that send something, by their names: an HTTP request, or bytes on a link."""
 
+OURS = re.compile("mplang_(http|worker)")
+"""What the files of requests and links have in their paths."""
+
 BY_TIME = re.compile(r"POST \S+/release |GET /v1/sessions/[^/\s]+ ")
 """Requests that a coordinator sends while time goes by: it renews leases, and asks for life."""
 
@@ -65,8 +68,8 @@ class Profile:
 
 def _sends(frame: FrameType) -> bool:
     code, head = frame.f_code, frame.f_locals.get("head", "")
-    ours = code.co_name in SENDS and "mplang_http" in code.co_filename
-    return ours and not (isinstance(head, str) and BY_TIME.match(head))
+    ours = code.co_name in SENDS and OURS.search(code.co_filename)
+    return bool(ours) and not (isinstance(head, str) and BY_TIME.match(head))
 
 
 def count_calls() -> Costs:
