@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +40,12 @@ def compatible() -> dict[str, str]:
 
     Of several declarations of a package the oldest counts; what is no version is left out.
     """
+    return dict(_declared(tuple(sys.path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _declared(path: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the declarations of what is installed: that reads the files of all packages."""
     oldest: dict[str, Version] = {}
     for each in entry_points(group=COMPATIBLE):
         declared = _version(each.name)
