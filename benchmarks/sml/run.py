@@ -89,7 +89,7 @@ def _run(
     command += [f"--timeout={seconds}", "--timeout-method=thread"]
     while True:
         known = _found(results).get(on, {})
-        chosen = [str(path), *(f"--deselect={test}" for test in known)]
+        chosen = [str(path)]
         if wanted is not None:
             left = sorted(test for test in wanted - known.keys() if test.startswith(f"{name}::"))
             if not left:
