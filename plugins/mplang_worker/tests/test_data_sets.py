@@ -20,6 +20,7 @@ from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
 from mplang_worker.front.questions import MAX_ASKED, FrontQuestions
+from mplang_worker.front.sections import OtherSections
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.wire import ipc
@@ -31,7 +32,7 @@ import mplang_core as mp
 KIND = mp.TableType((("x", "int64"),))
 FILES = 40
 READ = {"name": "numbers", "type": str(KIND)}
-QUESTION = {"event": "question", "method": "read", "args": READ}
+QUESTION = {"event": "question", "method": "data.read", "args": READ}
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ class Engine:
     def __init__(self, sock):
         self.sock = sock
         self.questions = Questions(lambda message, file: ipc.send(sock, message, file))
-        self.data = EngineData(self.questions)
+        self.data = EngineData(self.questions, ["data", "sink"])
         threading.Thread(target=self._receive, daemon=True).start()
 
     def _receive(self):
@@ -75,7 +76,9 @@ def served(config):
         async def main():
             storage = FrontStorage(config)
             gate = FrontGate(config, storage, LogQuota(1 << 20))
-            front = FrontQuestions(FrontDataSets(config), storage, gate, 1 << 20)
+            front = FrontQuestions(
+                FrontDataSets(config), storage, gate, OtherSections(config), 1 << 20
+            )
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             mine, theirs = ipc.channel()

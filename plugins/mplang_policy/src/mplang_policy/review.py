@@ -12,6 +12,7 @@ from mplang_analysis import (
     Constant,
     Costs,
     Disclosure,
+    ProgramRequest,
     Ranges,
     constants,
     costs,
@@ -28,7 +29,6 @@ from mplang_policy.approval import AllowedInput
 from mplang_policy.budgets import Amount
 from mplang_policy.decision import Decision
 from mplang_policy.request import describe
-from mplang_policy.requests import Asked
 
 MAX_LINES = 12  # of a piece of code that a terminal shows
 
@@ -118,7 +118,7 @@ class Review(Report):
 
     party: str
     program: Program
-    asked: Asked
+    asked: ProgramRequest
     decision: Decision
     discloses: Disclosure
     costs: Costs | None
@@ -131,7 +131,7 @@ class Review(Report):
     def of(
         cls,
         program: Program,
-        asked: Asked,
+        asked: ProgramRequest,
         decision: Decision,
         discloses: Disclosure,
         inputs: Mapping[int, AllowedInput],

@@ -32,6 +32,7 @@ from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
+from mplang_worker.front.sections import OtherSections
 from mplang_worker.front.session import FrontSession, Key, check_room
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.storage import FrontStorage
@@ -100,7 +101,9 @@ class Engines:
         self.mpc = FrontMpc(
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
-        self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
+        self._questions = FrontQuestions(
+            self.data, self.storage, self.gate, OtherSections(config), max_file
+        )
         self._events = EngineEvents(self._questions, self.mpc, self.gate, self.budget, self.begin)
         self._sessions: dict[Key, FrontSession] = {}
         self._ended = EndedSessions()
