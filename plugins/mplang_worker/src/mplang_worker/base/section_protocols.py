@@ -11,8 +11,9 @@ Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
 ]
 """Question of an engine to the front: method, arguments, which are plain data, and descriptors of
-sealed memory files; returns fields, and descriptors of open files, which the caller closes. It
-raises ``OSError`` if not all files could be passed on.
+sealed memory files; returns fields, and descriptors of open files, which the caller closes. The
+fields have a text ``failed`` if the front cannot answer. ``OSError`` is raised if not all files
+could be passed on.
 """
 
 Answer: TypeAlias = tuple[dict[str, Any], Sequence[int], Callable[[], None] | None]

@@ -10,6 +10,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mplang_http.ext import MAX_HEAD
+
+from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.base.sections import DATA, SINK
 from mplang_worker.front.data_sets import FrontDataSets
@@ -30,26 +33,23 @@ class FrontQuestions:
     """Answers to the questions of engines. What they ask is untrusted.
 
     Args:
-        data: the data sets of the worker.
+        config: configuration of the worker.
+        data: its data sets.
         storage: its storage.
         gate: its gate.
-        others: sections of its configuration that other packages bring.
-        max_file: bytes of a file of a question.
+
+    Raises:
+        ConfigError: the worker cannot start with a section of another package.
     """
 
     def __init__(
-        self,
-        data: FrontDataSets,
-        storage: FrontStorage,
-        gate: FrontGate,
-        others: OtherSections,
-        max_file: int,
+        self, config: WorkerConfig, data: FrontDataSets, storage: FrontStorage, gate: FrontGate
     ) -> None:
         self._data = data
         self._gate = gate
         self._storage = storage
-        self._others = others
-        self._max_file = max_file
+        self._others = OtherSections(config)
+        self._max_file = config.limits.value + MAX_HEAD  # bytes
         self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
 
     def take_file(self, session: FrontSession, number: int, file: int | None) -> None:
