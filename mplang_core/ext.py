@@ -97,6 +97,7 @@ from mplang_core.plugins.manager import (
     NATIVE as NATIVE,
     PASSES as PASSES,
     PLAIN as PLAIN,
+    SECTIONS as SECTIONS,
     WORKERS as WORKERS,
 )
 from mplang_core.printable import printable as printable

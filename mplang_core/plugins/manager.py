@@ -32,8 +32,9 @@ FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.bac
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
 DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.workers"
+SECTIONS = "mplang.sections"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """All groups of entry points that mplang looks for."""
@@ -159,7 +160,8 @@ class PluginManager:
             group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api``,
                 ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
                 ``mplang.admission`` (checks of programs at a worker), ``mplang.diagnostics`` (what
-                goes wrong in a program), ``mplang.words``, or ``mplang.native``.
+                goes wrong in a program), ``mplang.words``, ``mplang.native``, or
+                ``mplang.sections`` (of a worker's configuration).
             name: the name of the entry point.
 
         Returns:

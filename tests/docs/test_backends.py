@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "mplang_grpc"
 TEXT = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
 README = (ROOT / "plugins" / "mplang_http" / "README.md").read_text(encoding="utf-8")
+WORKER = (ROOT / "plugins" / "mplang_worker" / "README.md").read_text(encoding="utf-8")
 QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -97,7 +98,7 @@ def test_every_endpoint_is_told():
 
 
 @pytest.mark.needs("http")
-@pytest.mark.parametrize("text", [TEXT, README], ids=["backends.md", "README.md"])
+@pytest.mark.parametrize("text", [TEXT, WORKER], ids=["backends.md", "README.md"])
 def test_the_configuration_that_is_shown_is_one(text, tmp_path):
     from mplang_http import WorkerConfig
 

@@ -118,7 +118,7 @@ def test_a_source_that_is_wrong_is_told_when_a_worker_starts(folder, damage):
 def test_a_password_in_a_wrong_catalogue_is_not_told(fields):
     for data in ({"people": fields}, {"people": [fields]}):
         with pytest.raises(ConfigError) as caught:
-            WorkerConfig(name="bank", data=data).data_sets()
+            WorkerConfig(name="bank", data=data)
         assert "s3cret" not in str(caught.value)
 
 
@@ -333,7 +333,7 @@ def test_places_are_relative_to_the_file_that_names_them(folder, tmp_path_factor
     )
     from mplang_worker.base.config import WorkerConfig
 
-    made = WorkerConfig.from_yaml(config).data_sets()
+    made = read_data_sets(WorkerConfig.from_yaml(config).data, "/")
     assert made["people"].where == str(folder / "people.csv")
 
 

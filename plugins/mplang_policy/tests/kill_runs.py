@@ -12,7 +12,8 @@ import random
 import signal
 import sys
 
-from mplang_policy import Gate, Run
+from mplang_analysis import RunRequest
+from mplang_policy import Gate
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
 from mplang_testing.waiting import pause
@@ -31,7 +32,7 @@ def begin_runs(owner: Owner, asked: object, kill: int, told: int) -> None:
     """Begin runs without end, and tell of each that has begun."""
     gate = Gate(owner.gate, "bank", owner.names)
     for number in itertools.count():
-        run = Run("session", f"{kill}-{number}", asked)  # type: ignore[arg-type]
+        run = RunRequest("session", f"{kill}-{number}", asked)  # type: ignore[arg-type]
         gate.begin(run, gate.decide(run))
         os.write(told, f"{run.run}\n".encode())
 

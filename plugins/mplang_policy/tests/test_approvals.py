@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from mplang_policy import Gate, Ledger, PublicInput, Run
+from mplang_analysis import PublicInput, RunRequest
+from mplang_policy import Gate, Ledger
 from mplang_policy.approvals import installed_version
 from mplang_policy.envelope import open_envelope
 from mplang_policy.offline import asked_of
@@ -84,14 +85,14 @@ class Bank:
         inputs = ["--input", "year=2015..2025", "--input", "month=1,6", "--coordinator", "analyst"]
         return self.run("approve", program or self.program, *config, *inputs, *args, ok=ok)
 
-    def wants(self, fn=pay, coordinator="analyst", year=2020, month=6) -> Run:
+    def wants(self, fn=pay, coordinator="analyst", year=2020, month=6) -> RunRequest:
         """Return a run of a function, as a worker would be asked."""
         with mp.catalogue(CATALOGUE):
             program = mp.compile(fn, YEAR, YEAR, cluster_spec=CLUSTER).program
         asked = asked_of(program, NAMES, "bank", coordinator, "production")
-        return Run("s", "s-0", asked, [PublicInput(0, (year,)), PublicInput(1, (month,))])
+        return RunRequest("s", "s-0", asked, [PublicInput(0, (year,)), PublicInput(1, (month,))])
 
-    def asks(self, run: Run) -> str:
+    def asks(self, run: RunRequest) -> str:
         """Return why a run is refused; nothing if it begins."""
         try:
             decision = self.gate.decide(run)
@@ -157,10 +158,12 @@ def test_another_program_of_the_same_name_is_told_by_its_digest(bank):
 def test_an_input_that_is_not_public_is_not_the_one_that_was_shown(bank):
     bank.approve()
     run = bank.wants()
-    told = bank.asks(Run("s", "s-0", run.asked, run.inputs[:1]))
+    told = bank.asks(RunRequest("s", "s-0", run.asked, run.inputs[:1]))
     assert "month is to be public, and the same at all parties" in told
     large = [PublicInput(0, None), run.inputs[1]]
-    assert "year is too large to be looked at" in bank.asks(Run("s", "s-0", run.asked, large))
+    assert "year is too large to be looked at" in bank.asks(
+        RunRequest("s", "s-0", run.asked, large)
+    )
 
 
 def test_inputs_that_are_made_of_other_data_than_was_shown_are_refused(bank):
@@ -175,7 +178,7 @@ def test_inputs_that_are_made_of_other_data_than_was_shown_are_refused(bank):
             replace(row, sources=tuple(replace(each, name=name) for each in row.sources))
             for row in rows
         ]
-        return Run("s", "s-0", replace(asked, rows=changed), inputs)
+        return RunRequest("s", "s-0", replace(asked, rows=changed), inputs)
 
     assert "nobody was shown that" in bank.asks(over("data set people.id"))
     fewer = [row for row in asked.rows if row.what == "result"]

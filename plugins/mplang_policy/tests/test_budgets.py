@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 import yaml
-from mplang_policy import Gate, GateConfig, Ledger, Run
+from mplang_analysis import RunRequest
+from mplang_policy import Gate, GateConfig, Ledger
 from mplang_policy.offline import asked_of
 from mplang_policy.sums import sums_that_differ
 from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES, PERMIT_ALL, names_of_bank, program_of
@@ -43,7 +44,7 @@ def made(tmp_path):
 def asks(gate, fn, coordinator="analyst") -> str:
     """Return why a program does not begin; nothing if it does."""
     asked = asked_of(program_of(fn), NAMES, "bank", coordinator, "production")
-    run = Run("s", "s-0", asked)
+    run = RunRequest("s", "s-0", asked)
     try:
         gate.begin(run, gate.decide(run))
     except AdmissionError as error:

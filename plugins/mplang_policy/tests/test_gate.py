@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from mplang_policy import Gate, GateConfig, Head, Ledger, Run
+from mplang_analysis import RunRequest
+from mplang_policy import Gate, GateConfig, Head, Ledger, requests_of
 from mplang_policy.approval import rows_of, uncovered
 from mplang_policy.ledger import canonical
 from mplang_policy.offline import asked_of
@@ -43,7 +44,7 @@ def made(tmp_path):
 
 def run_of(**fields):
     asked = asked_of(program_of(pay), NAMES, "bank", "analyst", "production")
-    return Run("session", "session-0", asked, **fields)
+    return RunRequest("session", "session-0", asked, **fields)
 
 
 def entries(tmp_path):
@@ -300,9 +301,10 @@ def test_columns_of_a_refused_row_are_counted(made, tmp_path):
 def test_an_approval_tells_long_names_apart():
     asked = run_of().asked
     one, other = (
-        replace(
-            asked, rows=[replace(row, payload=table_of(WIDE + end)) for row in asked.rows]
-        ).requests({})
+        requests_of(
+            replace(asked, rows=[replace(row, payload=table_of(WIDE + end)) for row in asked.rows]),
+            {},
+        )
         for end in "ab"
     )
     assert uncovered(rows_of(one), one) is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from mplang_analysis import DisclosureRow
-from mplang_policy import Asked, decide_program
+from mplang_analysis import DisclosureRow, ProgramRequest
+from mplang_policy import decide_program
 from mplang_policy.cases import read_cases
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.offline import asked_of
@@ -156,7 +156,7 @@ def test_of_an_op_that_does_not_say_who_can_it_is_everyone():
         what="change", sender=None, receiver=0, type="i64[]", payload="i64[]", form="plain",
         bytes=8, inputs=(), discloses=(), line="p.py:1", when="if it deviates",
     )  # fmt: skip
-    asked = Asked("analyst", 0, NAMES, "0" * 64, "p", [row])
+    asked = ProgramRequest("analyst", 0, NAMES, "0" * 64, "p", [row])
     found = decide_program(rules_of_bank(SHARED), asked)
     assert (found.allowed, relied_on(found)) == (True, ['Everyone::"everyone"'])
     found = decide_program(rules_of_bank(SHARED + NOBODY), asked)

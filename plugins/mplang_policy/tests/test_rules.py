@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, strategies as st
-from mplang_policy import Entity, Request, Rules
+from mplang_policy import Entity, Request, Rules, requests_of
 from mplang_policy.guarded import told_of_guards
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.vocabulary import schema_text
@@ -240,6 +240,6 @@ def test_the_schema_has_each_field_of_a_request_and_no_other():
         return table
 
     asked = asked_of(program_of(program), NAMES, "bank", "analyst", "production")
-    seen = {name for each in asked.requests({}) for name in each.context} | {"values"}
+    seen = {name for each in requests_of(asked, {}) for name in each.context} | {"values"}
     named = set(re.findall(r"^  (\w+)\??:", schema_text(), re.MULTILINE))
     assert seen == named

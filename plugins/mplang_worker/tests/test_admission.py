@@ -116,7 +116,7 @@ def test_a_worker_does_not_start_with_a_section_that_is_wrong(ours, section, tol
 
 
 def test_a_check_is_asked_before_a_program_is_kept():
-    config = WorkerConfig(name="a", admission={"few_values": {"most": 1}}).engine
+    config = WorkerConfig(name="a", admission={"few_values": {"most": 1}})
     programs = Programs(config, "ann", 0, ["a", "b"])
     program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), ping_pong).program
     data = to_bytes(program)

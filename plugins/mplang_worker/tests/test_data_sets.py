@@ -31,7 +31,7 @@ import mplang_core as mp
 KIND = mp.TableType((("x", "int64"),))
 FILES = 40
 READ = {"name": "numbers", "type": str(KIND)}
-QUESTION = {"event": "question", "method": "read", "args": READ}
+QUESTION = {"event": "question", "method": "data.read", "args": READ}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ class Engine:
     def __init__(self, sock):
         self.sock = sock
         self.questions = Questions(lambda message, file: ipc.send(sock, message, file))
-        self.data = EngineData(self.questions)
+        self.data = EngineData(self.questions, ["data", "sink"])
         threading.Thread(target=self._receive, daemon=True).start()
 
     def _receive(self):
@@ -75,7 +75,7 @@ def served(config):
         async def main():
             storage = FrontStorage(config)
             gate = FrontGate(config, storage, LogQuota(1 << 20))
-            front = FrontQuestions(FrontDataSets(config), storage, gate, 1 << 20)
+            front = FrontQuestions(config, FrontDataSets(config), storage, gate)
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             mine, theirs = ipc.channel()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mplang_policy import Asked
+from mplang_analysis import ProgramRequest
 from mplang_worker.front.known_programs import KnownPrograms
 
 
-def asked() -> Asked:
-    return Asked("host", 0, ("bank",), "0" * 64, "pay", ())
+def asked() -> ProgramRequest:
+    return ProgramRequest("host", 0, ("bank",), "0" * 64, "pay", ())
 
 
 def test_large_programs_make_room_for_one_another():

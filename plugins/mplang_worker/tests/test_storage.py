@@ -12,7 +12,6 @@ from http_raw import RawWorker
 from mplang_http import LocalCluster
 from mplang_testing.waiting import stays_async, wait_until, wait_until_async
 from mplang_worker.base.config import WorkerConfig
-from mplang_worker.engine.data import EngineStorage
 from mplang_worker.front.questions import MAX_ASKED, MAX_FILES
 from mplang_worker.tls.keygen import make_certificates
 from mplang_worker.wire import ipc
@@ -161,25 +160,29 @@ def open_files():
 @pytest.mark.parametrize(
     ("method", "args"),
     [
-        ("open", {"name": "x", "version": "../../alice/salaries/current"}),
-        ("open", {"name": "x", "version": "/etc"}),
-        ("open", {"name": "../x", "version": VERSION}),
-        ("open", {"name": "x"}),
-        ("open", {"name": ["x"], "version": {"a": 1}}),
-        ("commit", {"name": "x", "version": VERSION}),
-        ("settle", {"name": "x", "version": VERSION}),
-        ("abandon", {"name": "x", "version": VERSION, "told": 7}),
-        ("begin", {"name": "x", "members": [1]}),
-        ("begin", {"name": "x", "members": ["alice"]}),
-        ("begin", {"name": "..", "members": [0]}),
-        ("remove", {"name": "x", "members": None}),
-        ("stage", {"entry": {}}),
-        ("stage", {"entry": 7}),
-        ("stage", {"entry": {"time": float("nan")}}),
-        ("held", {}),
-        ("held", {"name": 7}),
-        ("read", {"name": "x", "type": "no type"}),
-        ("read", {}),
+        ("sink.open", {"name": "x", "version": "../../alice/salaries/current"}),
+        ("sink.open", {"name": "x", "version": "/etc"}),
+        ("sink.open", {"name": "../x", "version": VERSION}),
+        ("sink.open", {"name": "x"}),
+        ("sink.open", {"name": ["x"], "version": {"a": 1}}),
+        ("sink.commit", {"name": "x", "version": VERSION}),
+        ("sink.settle", {"name": "x", "version": VERSION}),
+        ("sink.abandon", {"name": "x", "version": VERSION, "told": 7}),
+        ("sink.begin", {"name": "x", "members": [1]}),
+        ("sink.begin", {"name": "x", "members": ["alice"]}),
+        ("sink.begin", {"name": "..", "members": [0]}),
+        ("sink.remove", {"name": "x", "members": None}),
+        ("sink.stage", {"entry": {}}),
+        ("sink.stage", {"entry": 7}),
+        ("sink.stage", {"entry": {"time": float("nan")}}),
+        ("sink.held", {}),
+        ("sink.held", {"name": 7}),
+        ("data.read", {"name": "x", "type": "no type"}),
+        ("data.read", {}),
+        ("sink.no-such-method", {}),
+        ("no-such-section.read", {}),
+        ("gate.refuses", {}),
+        ("held", {"name": "x"}),
         ("no-such-method", {}),
     ],
 )
@@ -228,7 +231,7 @@ def test_an_engine_cannot_say_that_it_has_taken_what_it_has_not(served):
     async def test(session, theirs):
         theirs.setblocking(True)
         for number in range(20):
-            question = {"event": "question", "method": "held", "args": {"name": "x"}}
+            question = {"event": "question", "method": "sink.held", "args": {"name": "x"}}
             ipc.send(theirs, {**question, "number": number})
             ipc.send(theirs, {"event": "answer_taken", "receipt": f"{number:016x}"})
         await wait_until_async(lambda: session.asking == MAX_ASKED)
@@ -245,7 +248,7 @@ def test_what_was_encrypted_comes_by_a_pipe(served, config):
 
     async def test(session, theirs):
         engine = Engine(theirs)
-        storage, kind = EngineStorage(engine.questions), SymmetricKeyType()
+        storage, kind = engine.data.stored, SymmetricKeyType()
         run = StoreRun("s-1", VERSION, ["alice"])
 
         def store():

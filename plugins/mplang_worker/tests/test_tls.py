@@ -346,7 +346,7 @@ def test_an_engine_is_told_no_key(alice, cluster):
     """What it is started with names no file of the configuration."""
     files = TlsFiles.of("certs/a")
     config = WorkerConfig(name="a", tls=files, coordinators=("host",), peers={}, plugins={})
-    assert set(config.engine.model_dump()) & {"tls", "coordinators", "peers"} == set()
+    assert json.loads(config.for_engines).keys() & {"tls", "coordinators", "peers"} == set()
 
 
 def test_peers_that_are_not_among_those_of_the_configuration(files):

@@ -62,6 +62,7 @@ from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precis
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
+from mplang_analysis.run_request import LogHead, ProgramRequest, PublicInput, RunRequest
 from mplang_analysis.sampled import (
     DATA,
     TRIALS,
@@ -127,6 +128,7 @@ __all__ = [
     "Lineage",
     "LineageRule",
     "LinkCost",
+    "LogHead",
     "LoopRounds",
     "Mark",
     "Memory",
@@ -139,6 +141,8 @@ __all__ = [
     "Picture",
     "Piece",
     "PrecisionRule",
+    "ProgramRequest",
+    "PublicInput",
     "RangeRow",
     "RangeRule",
     "Ranges",
@@ -146,6 +150,7 @@ __all__ = [
     "Report",
     "Role",
     "Rows",
+    "RunRequest",
     "Sampled",
     "Selection",
     "SideChannelRule",

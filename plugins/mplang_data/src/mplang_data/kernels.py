@@ -31,11 +31,11 @@ def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> An
             offer that, or publishes no such range.
         KernelError: its source does not hold what its owner says.
     """
-    data = ctx.interpreter.data
+    open_data_set = getattr(ctx.interpreter.data, "open", None)  # none without data sets
     try:
-        if data is None:
+        if open_data_set is None:
             raise NoDataSetError(name)
-        with data.open(name, type) as opened:
+        with open_data_set(name, type) as opened:
             refused = opened.description.range_refusal(type, ranges)
             if refused:
                 raise NotOfferedError(refused)

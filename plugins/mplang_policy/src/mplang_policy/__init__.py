@@ -11,20 +11,19 @@ from mplang_policy.approval import AllowedInput, Approval
 from mplang_policy.budgets import Amount, Budget, over_budget
 from mplang_policy.decision import Decision, Refusal, decide, decide_program
 from mplang_policy.envelope import Signed
-from mplang_policy.gate import Gate, Run
+from mplang_policy.gate import Gate
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
 from mplang_policy.names import Names
 from mplang_policy.offline import asked_of
 from mplang_policy.request import Entity, Request
-from mplang_policy.requests import Asked, PublicInput
+from mplang_policy.requests import requests_of
 from mplang_policy.rules import Rules
 
 __all__ = [
     "AllowedInput",
     "Amount",
     "Approval",
-    "Asked",
     "Budget",
     "Decision",
     "Entity",
@@ -35,14 +34,13 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Names",
-    "PublicInput",
     "Refusal",
     "Request",
     "Rules",
-    "Run",
     "Signed",
     "asked_of",
     "decide",
     "decide_program",
     "over_budget",
+    "requests_of",
 ]

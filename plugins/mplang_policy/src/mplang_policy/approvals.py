@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import importlib_metadata
+from mplang_analysis import ProgramRequest, PublicInput
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError
@@ -23,7 +24,6 @@ from mplang_policy.envelope import (
 )
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.request import Request, describe
-from mplang_policy.requests import Asked, PublicInput
 
 SUFFIX = ".approval"
 
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
         versions: returns the version of a package that is installed here.
     """
 
-    asked: Asked
+    asked: ProgramRequest
     inputs: Sequence[PublicInput]
     party: str
     requests: Sequence[Request]

@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mplang_analysis import Source
+from mplang_analysis import ProgramRequest, Source
 from mplang_analysis.ext import quoted, quoted_line, shortened
 
 from mplang_policy.approval import Approval
 from mplang_policy.explain import why
 from mplang_policy.hints import hints_for
 from mplang_policy.request import Entity, Request, describe
-from mplang_policy.requests import Asked, column_of
+from mplang_policy.requests import column_of, requests_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
@@ -63,6 +63,15 @@ class Decision(NamedTuple):
         """Whether the program may run."""
         return not self.refused
 
+    def sources(self) -> list[tuple[str, int, str] | None]:
+        """Return for each refusal that is told its row's line, and party and name of some data."""
+        return [
+            None
+            if each.request.row is None or each.source is None
+            else (each.request.row.line, each.source.party, each.source.name)
+            for each in self.refused
+        ]
+
     def text(self, party: str, paths: Sequence[Sequence[str]] = ()) -> str:
         """Return why the program is refused, for whoever wants to run it.
 
@@ -107,7 +116,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
     return Decision(asked, refused, len(denied) - len(refused), needs)
 
 
-def decide_program(rules: Rules, asked: Asked, *, approved: bool = False) -> Decision:
+def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = False) -> Decision:
     """Decide on all that a program does at a party.
 
     Args:
@@ -119,7 +128,7 @@ def decide_program(rules: Rules, asked: Asked, *, approved: bool = False) -> Dec
         AdmissionError: it is more than an owner could read.
     """
     units = rules.names.units
-    found = decide(rules, asked.requests(units), approved=approved)
+    found = decide(rules, requests_of(asked, units), approved=approved)
     notes = dict.fromkeys(
         hint
         for each in found.refused

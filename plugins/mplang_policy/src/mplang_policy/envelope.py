@@ -33,6 +33,11 @@ class Signed(NamedTuple):
     approval: Approval
     signers: tuple[str, ...]
 
+    @property
+    def id(self) -> str:
+        """The name of the approval."""
+        return self.approval.id
+
 
 def sign(approval: Approval, key: Ed25519PrivateKey, others: bytes | None = None) -> bytes:
     """Return the envelope of an approval with a signature.

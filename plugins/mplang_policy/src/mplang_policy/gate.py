@@ -7,10 +7,10 @@ import datetime
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
+from mplang_analysis import ProgramRequest, RunRequest
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import AdmissionError, ConfigError
@@ -26,7 +26,6 @@ from mplang_policy.names import Names
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
-from mplang_policy.requests import Asked, PublicInput
 from mplang_policy.rules import Rules
 
 ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
@@ -35,44 +34,6 @@ log = logging.getLogger("mplang.policy")
 
 class _FullError(Exception):
     """What is to be recorded is more than a quota allows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run that a coordinator asks for.
-
-    Attributes:
-        session: name of its session.
-        run: its name.
-        asked: what it would do.
-        inputs: its public inputs.
-        given: SHA-256 of all its inputs.
-        heads: the last entries of the other parties' logs, by name.
-        seen: the last entries of this party's log that they know of, by name.
-        approvals: those that its coordinator has passed on, which are signed.
-    """
-
-    session: str
-    run: str
-    asked: Asked
-    inputs: Sequence[PublicInput] = ()
-    given: str = ""
-    heads: Mapping[str, Head] = field(default_factory=dict)
-    seen: Mapping[str, Head] = field(default_factory=dict)
-    approvals: Sequence[Signed] = ()
-
-    def about(self) -> dict[str, Any]:
-        """Return what it is, for the log."""
-        asked = self.asked
-        return {
-            "coordinator": asked.coordinator,
-            "session": self.session,
-            "run": self.run,
-            "program": asked.program,
-            "name": asked.name,
-            "parties": list(asked.names),
-            "inputs": self.given,
-        }
 
 
 class Gate:
@@ -108,7 +69,7 @@ class Gate:
         self._rules = LiveRules(config.policy, names)
         self._rules.current()
         # as long as whoever asks keeps what is asked, which may be large
-        self._decisions = WeakKeyDictionary[Asked, dict[bool, tuple[Rules, Decision]]]()
+        self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -155,7 +116,7 @@ class Gate:
             raise AdmissionError(str(error)) from None
         return found if found is not None and found.approval.party == self._party else None
 
-    def decide(self, run: Run) -> Decision:
+    def decide(self, run: RunRequest) -> Decision:
         """Return what the owner's rules say to all that a run does.
 
         Args:
@@ -176,7 +137,7 @@ class Gate:
             return decision._replace(remarks=remarks)
         return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
 
-    def begin(self, run: Run, decision: Decision) -> None:
+    def begin(self, run: RunRequest, decision: Decision) -> None:
         """Have a run on record before it begins.
 
         Args:
@@ -198,7 +159,7 @@ class Gate:
             if refused:
                 writing.add("refusal", shortened_fields({**about, "why": refused}))
             else:
-                writing.note_heads(run.heads)
+                writing.note_heads({peer: Head(*head) for peer, head in run.heads.items()})
                 for data_set, amount in wanted.items():
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
@@ -209,7 +170,9 @@ class Gate:
         if refused:
             raise AdmissionError(f"{self._party} does not run {quoted(asked.name)}: {refused}")
 
-    def refuse(self, run: Run, decision: Decision, paths: Sequence[Sequence[str]] = ()) -> NoReturn:
+    def refuse(
+        self, run: RunRequest, decision: Decision, paths: Sequence[Sequence[str]] = ()
+    ) -> NoReturn:
         """Have on record that a run is refused.
 
         Args:
@@ -271,7 +234,7 @@ class Gate:
                 f"{self._party} runs nothing until its owner has mended its rules"
             ) from error
 
-    def _decided(self, rules: Rules, asked: Asked, *, approved: bool) -> Decision:
+    def _decided(self, rules: Rules, asked: ProgramRequest, *, approved: bool) -> Decision:
         """Return :func:`decide_program`; neither rules nor programs change, so it is kept."""
         kept = self._decisions.setdefault(asked, {})
         found = kept.get(approved)
@@ -279,10 +242,11 @@ class Gate:
             found = kept[approved] = rules, decide_program(rules, asked, approved=approved)
         return found[1]
 
-    def _check_seen(self, run: Run) -> None:
+    def _check_seen(self, run: RunRequest) -> None:
         """Refuse to run if a peer remembers an entry of the log that is not there any more."""
         try:
-            unknown = [each for each in run.seen.items() if not self._ledger.has(each[1])]
+            seen = [(peer, Head(*each)) for peer, each in run.seen.items()]
+            unknown = [each for each in seen if not self._ledger.has(each[1])]
         except LedgerError as error:
             raise self._failed(error) from error
         for peer, head in unknown[:1]:
@@ -295,7 +259,9 @@ class Gate:
                 f"{self._party} does not run it: {peer} remembers another log of {self._party}"
             )
 
-    def _find_approval(self, run: Run, decision: Decision) -> tuple[Approval | None, Sequence[str]]:
+    def _find_approval(
+        self, run: RunRequest, decision: Decision
+    ) -> tuple[Approval | None, Sequence[str]]:
         """Return an approval for a run, the one that ends first; or why none counts.
 
         Raises:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mplang_analysis import DisclosureRow, What
+from mplang_analysis import DisclosureRow, ProgramRequest, What
 
 from mplang_policy.guarded import uncounted
-from mplang_policy.requests import Asked
 
 OF_GUARDS = ("context.k", "context.max_share", "context.declassifiers", "context.aggregates")
 NO_GUARD = (
@@ -34,7 +33,7 @@ OF_SIDE_CHANNELS = {
 
 
 def hints_for(
-    row: DisclosureRow, reason: str, asked: Asked, units: Mapping[str, str]
+    row: DisclosureRow, reason: str, asked: ProgramRequest, units: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield what can be changed about a row.
 

@@ -9,6 +9,7 @@ from mplang_analysis import (
     Followed,
     Label,
     Memory,
+    ProgramRequest,
     Stored,
     data_reads,
     lines_digest,
@@ -21,7 +22,6 @@ from mplang_analysis.ext import quoted
 from mplang_core import MPType, Program
 from mplang_core.ext import ConfigError
 from mplang_policy.decision import Decision
-from mplang_policy.requests import Asked
 
 
 def asked_of(
@@ -31,7 +31,7 @@ def asked_of(
     coordinator: str,
     mode: str,
     stored: Stored | None = None,
-) -> Asked:
+) -> ProgramRequest:
     """Return what a program would ask of the rules of a party in a session's first run.
 
     An input that all parties have counts as public, any other as put by the coordinator.
@@ -55,7 +55,7 @@ def asked_of(
         name: {at: sorted(label.sources) for at, label in each.items()}
         for name, each in followed.stores.items()
     }
-    return Asked(
+    return ProgramRequest(
         coordinator=coordinator,
         party=rank,
         names=names,
@@ -90,11 +90,4 @@ def labels_of(program: Program) -> list[Mapping[int, Label]]:
 
 def paths_of(program: Program, decision: Decision) -> list[Sequence[str]]:
     """Return for each refusal that is told the lines by which its source comes there."""
-    found: list[Sequence[str]] = []
-    for each in decision.refused:
-        row, source = each.request.row, each.source
-        if row is None or source is None:
-            found.append(())
-        else:
-            found.append(path_to(program, row.line, source.party, source.name))
-    return found
+    return [() if each is None else path_to(program, *each) for each in decision.sources()]

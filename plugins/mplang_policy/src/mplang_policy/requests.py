@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mplang_analysis import DATA_SET, DisclosureRow, Source, Spend, What, When
+from mplang_analysis import DATA_SET, DisclosureRow, ProgramRequest, Source, What, When
 from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
@@ -21,63 +20,32 @@ MAX_REQUESTS = 2000  # different rows of a program that rules are asked about
 MAX_COLUMNS = 50_000  # of all of them together
 
 
-class PublicInput(NamedTuple):
-    """A public input of a run.
+def requests_of(asked: ProgramRequest, units: Mapping[str, str]) -> list[Request]:
+    """Return what the rules of a party are asked, in the order of the program, each once.
+
+    Args:
+        asked: the program.
+        units: for each data set of the party the column by which its units differ.
+
+    Raises:
+        AdmissionError: it is more than an owner could read.
+    """
+    return _Requests(asked, asked.party).all(units)
+
+
+class _Requests(NamedTuple):
+    """Requests that a program makes of the rules of a party.
 
     Attributes:
-        position: its position among the inputs.
-        numbers: its elements; ``None`` if they are too many, or no numbers.
+        asked: the program.
+        party: rank of the party.
     """
 
-    position: int
-    numbers: tuple[bool | int | float, ...] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What a coordinator wants to run, as its whole program tells; two are never equal.
-
-    Attributes:
-        coordinator: name of the coordinator.
-        party: rank of the party whose rules are asked.
-        names: names of the parties, by rank.
-        program: digest of the program.
-        name: name of the program.
-        rows: its disclosure, over the labels of its inputs.
-        reads: the data sets and columns that it reads at this party.
-        stores: per name and rank what flows into what it leaves in storage.
-        forms: per name the forms of that.
-        mode: mode of the worker.
-        shown: SHA-256 of its names and lines.
-        storage: what it does in storage: action, name and ranks.
-        spends: what it uses up of the budgets of data sets.
-        remarks: why guards of it do not count, with their lines.
-    """
-
-    coordinator: str
+    asked: ProgramRequest
     party: int
-    names: Sequence[str]
-    program: str
-    name: str
-    rows: Sequence[DisclosureRow]
-    reads: Sequence[str] = ()
-    stores: Mapping[str, Mapping[int, Sequence[Source]]] = field(default_factory=dict)
-    forms: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    mode: str = "production"
-    shown: str = ""
-    storage: Sequence[tuple[str, str, Sequence[int]]] = ()
-    spends: Sequence[Spend] = ()
-    remarks: Sequence[str] = ()
 
-    def requests(self, units: Mapping[str, str]) -> list[Request]:
-        """Return what the rules of the party are asked, in the order of the program, each once.
-
-        Args:
-            units: for each data set of the party the column by which its units differ.
-
-        Raises:
-            AdmissionError: it is more than an owner could read.
-        """
+    def all(self, units: Mapping[str, str]) -> list[Request]:
+        """Return the requests, each once; see :func:`requests_of`."""
         found: dict[Any, Request] = {}
         columns = 0
         asked = (self._run(), *self._read(), *self._rows(units), *self._store(units))
@@ -88,43 +56,45 @@ class Asked:
                 columns += len(each.context.get("columns", ()))
             if len(found) > MAX_REQUESTS or columns > MAX_COLUMNS:
                 raise AdmissionError(
-                    f"{quoted(self.name)} does too many different things with the data of "
-                    f"{self.names[self.party]}: rules are asked about at most {MAX_REQUESTS} "
+                    f"{quoted(self.asked.name)} does too many different things with the data of "
+                    f"{self.asked.names[self.party]}: rules are asked about at most {MAX_REQUESTS} "
                     f"rows, of {MAX_COLUMNS} columns together"
                 )
         return list(found.values())
 
     def _run(self) -> Request:
-        mine = [each for each in self.spends if each.party == self.party]
+        mine = [each for each in self.asked.spends if each.party == self.party]
         context = {
-            "name": self.name,
-            "mode": self.mode,
+            "name": self.asked.name,
+            "mode": self.asked.mode,
             "epsilon": min(sum(each.epsilon for each in mine), MAX_LONG),
             **self._common(),
         }
-        return Request(self.coordinator, "run", Entity("Program", self.program), context)
+        return Request(
+            self.asked.coordinator, "run", Entity("Program", self.asked.program), context
+        )
 
     def _common(self) -> dict[str, Any]:
-        parties = tuple(Entity("Party", name) for name in self.names)
+        parties = tuple(Entity("Party", name) for name in self.asked.names)
         return {"parties": parties, "approved": False}
 
     def _read(self) -> Iterator[Request]:
         sets: dict[str, list[str]] = {}
-        for name in self.reads:
+        for name in self.asked.reads:
             sets.setdefault(name.partition(".")[0], []).append(name)
         for data_set, columns in sets.items():
             context = {
                 "columns": tuple(Entity("Column", name) for name in columns),
-                "program": Entity("Program", self.program),
+                "program": Entity("Program", self.asked.program),
                 **self._common(),
             }
-            yield Request(self.coordinator, "read", Entity("DataSet", data_set), context)
+            yield Request(self.asked.coordinator, "read", Entity("DataSet", data_set), context)
 
     def _rows(self, units: Mapping[str, str]) -> Iterator[Request]:
-        for row in self.rows:
+        for row in self.asked.rows:
             if row.what == What.CHANGE:
                 if row.receiver == self.party:
-                    by = EVERYONE if row.sender is None else self._party(row.sender)
+                    by = EVERYONE if row.sender is None else self._entity(row.sender)
                     yield self._flow("rely", by, row.sources, _of_row(row, self.party), units, row)
                 continue
             mine = self.party in row.inputs
@@ -139,23 +109,23 @@ class Asked:
 
     def _receiver(self, receiver: int | str) -> Entity:
         if receiver == "host":
-            return Entity("Host", self.coordinator)
-        return EVERYONE if receiver == "everyone" else self._party(receiver)
+            return Entity("Host", self.asked.coordinator)
+        return EVERYONE if receiver == "everyone" else self._entity(receiver)
 
-    def _party(self, rank: int | str) -> Entity:
-        return Entity("Party", self.names[int(rank)])
+    def _entity(self, rank: int | str) -> Entity:
+        return Entity("Party", self.asked.names[int(rank)])
 
     def _store(self, units: Mapping[str, str]) -> Iterator[Request]:
-        for name, at in sorted(self.stores.items()):
+        for name, at in sorted(self.asked.stores.items()):
             for rank, sources in sorted(at.items()):
                 mine = any(source.party == self.party for source in sources)
                 if mine or rank == self.party:
                     context = {**self._of_store(name, rank, sources), "stored": name}
-                    yield self._flow("store", self._party(rank), sources, context, units)
+                    yield self._flow("store", self._entity(rank), sources, context, units)
 
     def _of_store(self, name: str, rank: int, sources: Sequence[Source]) -> dict[str, Any]:
         """Return what is known of a value in storage: those of one name cannot be told apart."""
-        forms = self.forms.get(name, ())
+        forms = self.asked.forms.get(name, ())
         news = any(s.party == self.party and rank not in s.known_to for s in sources)
         return {
             "what": STORE,
@@ -185,13 +155,13 @@ class Asked:
             **given,
             "columns": columns,
             "data_sets": tuple(Entity("DataSet", name) for name in sorted(sets)),
-            "others": tuple(self._party(rank) for rank in others),
-            **told_of_guards(sources, self.party, self.names, units),
-            "program": Entity("Program", self.program),
-            "mode": self.mode,
+            "others": tuple(self._entity(rank) for rank in others),
+            **told_of_guards(sources, self.party, self.asked.names, units),
+            "program": Entity("Program", self.asked.program),
+            "mode": self.asked.mode,
             **self._common(),
         }
-        return Request(self.coordinator, action, resource, context, row)
+        return Request(self.asked.coordinator, action, resource, context, row)
 
 
 def column_of(source: Source) -> str:

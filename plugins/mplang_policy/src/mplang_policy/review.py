@@ -13,6 +13,7 @@ from mplang_analysis import (
     Costs,
     Disclosure,
     Paragraphs,
+    ProgramRequest,
     Ranges,
     Report,
     TextTable,
@@ -29,7 +30,6 @@ from mplang_policy.approval import AllowedInput
 from mplang_policy.budgets import Amount
 from mplang_policy.decision import Decision
 from mplang_policy.request import describe
-from mplang_policy.requests import Asked
 
 MAX_LINES = 12  # of a piece of code that a terminal shows
 
@@ -119,7 +119,7 @@ class Review(Report):
 
     party: str
     program: Program
-    asked: Asked
+    asked: ProgramRequest
     decision: Decision
     discloses: Disclosure
     costs: Costs | None
@@ -132,7 +132,7 @@ class Review(Report):
     def of(
         cls,
         program: Program,
-        asked: Asked,
+        asked: ProgramRequest,
         decision: Decision,
         discloses: Disclosure,
         inputs: Mapping[int, AllowedInput],

@@ -166,6 +166,19 @@ class Held(NamedTuple):
     current: bool
 
 
+def read_entries(data: Any) -> dict[str, Entry]:
+    """Return entries by name, as a party tells them; fields that are not known are left out.
+
+    Args:
+        data: untrusted; what is malformed raises a builtin exception, or ConfigError.
+    """
+    known = Entry.model_fields
+    return {
+        str(name): Entry(**{field: each[field] for field in known if field in each})
+        for name, each in data.items()
+    }
+
+
 def _check_members(members: Sequence[int], parties: Sequence[str], labels: Sequence[Any]) -> None:
     if list(members) != sorted(set(members)):
         raise ValueError("members are ranks, each once and in order")

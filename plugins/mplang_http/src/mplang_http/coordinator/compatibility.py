@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from mplang_analysis import Label, Stored, differences, storage_of
+from mplang_analysis import StorageUse, Stored, differences, storage_of
 
 from mplang_core import Program
-from mplang_core.ext import ConfigError, plugin_manager, printable
+from mplang_core.ext import SECTIONS, ConfigError, plugin_manager, printable
 from mplang_http.base.plugin_versions import USED, Versions, installed, may_differ, misfits
 from mplang_http.wire.protocols import PROTOCOLS
 from mplang_http.wire.versions import own_versions
-
-if TYPE_CHECKING:
-    from mplang_data.ext import Entry
 
 COORDINATOR = "(coordinator)"  # no worker can have this name
 MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
@@ -65,26 +61,35 @@ class WorkerFacts:
         )
 
 
+class DataSection(Protocol):
+    """Section ``data`` of a worker's configuration, as a coordinator uses it."""
+
+    def catalogue(self, parties: Mapping[str, tuple[Any, Any]]) -> Any:
+        """Return the catalogue of what workers tell of data sets and stored values, by party."""
+
+
+class StoreSection(Protocol):
+    """Section ``sink`` of a worker's configuration, as a coordinator uses it."""
+
+    def labels(
+        self,
+        loads: Sequence[StorageUse],
+        names: Sequence[str],
+        stored: Mapping[int, Mapping[str, Any]],
+    ) -> Stored:
+        """Return the labels of what a program loads, by what workers tell, by rank."""
+
+
 def known_data(workers: list[WorkerFacts]) -> Any:
     """Return the catalogue that the workers tell; ``None`` where no program can name a data set.
 
     Raises:
         ConfigError: a worker tells none; names it.
     """
-    try:
-        from mplang_data import Catalogue
-        from mplang_data.ext import read_descriptions
-    except ModuleNotFoundError:
+    section: DataSection | None = plugin_manager.entry(SECTIONS, "data")
+    if section is None:
         return None
-    found, stored = {}, {}
-    for each in workers:
-        try:
-            found[each.name] = read_descriptions(each.data, newer=True)
-            entries = _entries(each)
-        except (ConfigError, LookupError, TypeError, ValueError) as error:
-            raise ConfigError(f"{each.name} tells no catalogue of data sets: {error}") from None
-        stored[each.name] = {name: (entry.nest, entry.kinds) for name, entry in entries.items()}
-    return Catalogue(found, stored)
+    return section.catalogue({each.name: (each.data, each.stored) for each in workers})
 
 
 def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
@@ -95,31 +100,11 @@ def stored_labels(program: Program, workers: list[WorkerFacts]) -> Stored:
         workers: the workers by rank.
     """
     loads = [use for use in storage_of(program) if use.action == "load"]
-    if not loads:
+    section: StoreSection | None = plugin_manager.entry(SECTIONS, "sink") if loads else None
+    if section is None:
         return {}
-    from mplang_data.ext import Held, StoreError, resolve_loads
-
-    held = {
-        rank: {name: [Held(entry.card(), True)] for name, entry in _entries(each).items()}
-        for rank, each in enumerate(workers)
-    }
-    found: dict[str, dict[int, Label]] = {}
-    for load in loads:
-        with contextlib.suppress(StoreError):  # the workers say so, and by name
-            for name, labels in resolve_loads([load], [each.name for each in workers], held)[
-                1
-            ].items():
-                found.setdefault(name, {}).update(labels)
-    return found
-
-
-def _entries(worker: WorkerFacts) -> dict[str, Entry]:
-    from mplang_data.ext import Entry
-
-    return {
-        str(name): Entry(**{field: each[field] for field in Entry.model_fields if field in each})
-        for name, each in worker.stored.items()
-    }
+    names, stored = [each.name for each in workers], [each.stored for each in workers]
+    return section.labels(loads, names, dict(enumerate(stored)))
 
 
 def check_parties(workers: list[WorkerFacts]) -> None:

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from importlib_metadata import requires
 from mplang_http.ext import USED, installed
 
-from mplang_core.ext import BACKENDS, WORKERS, PluginLoadError, PluginVersionError, plugin_manager
+from mplang_core.ext import (
+    BACKENDS,
+    SECTIONS,
+    WORKERS,
+    PluginLoadError,
+    PluginVersionError,
+    plugin_manager,
+)
 
 IMPORTED = (*USED, "mplang.sources", "mplang.admission", "mplang.native", "mplang.words")
 """Groups that a worker imports; those that are its owner's alone need not be alike."""
@@ -29,7 +36,7 @@ def check(wanted: Mapping[str, str]) -> None:
         PluginLoadError: one is not installed, or needs another plugin that is not wanted.
         PluginVersionError: one is installed in another version.
     """
-    found, imported = installed((*IMPORTED, BACKENDS, WORKERS)), installed(IMPORTED)
+    found, imported = installed((*IMPORTED, BACKENDS, SECTIONS, WORKERS)), installed(IMPORTED)
     for package, needed in wanted.items():
         if package not in found:
             known = ", ".join(f"{name} {imported[name]}" for name in sorted(imported))
@@ -53,6 +60,8 @@ def restrict(allowed: Mapping[str, str]) -> None:
     check(allowed)
     for record in plugin_manager.records():
         if record.distribution in allowed or record.status == "disabled":
+            continue
+        if record.group == SECTIONS:  # imported where the configuration has the section
             continue
         if record.status == "known":
             record.status, record.disabled_by = "disabled", "not among the allowed plugins"

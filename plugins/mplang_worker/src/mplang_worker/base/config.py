@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import yaml
 from mplang_confinement import set_limits
 from mplang_http.ext import TlsFiles, installed
 from packaging.utils import canonicalize_name
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.ext import WORKERS, ConfigError, StrictModel
 from mplang_worker.base.allowed_plugins import installed_plugins
-
-if TYPE_CHECKING:
-    from mplang_data import DataSet
+from mplang_worker.base.sections import (
+    DATA,
+    GATE,
+    SINK,
+    section_names,
+    section_of,
+    section_packages,
+)
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 """What a party is called."""
@@ -36,7 +42,13 @@ WorkerMode: TypeAlias = Literal["production", "development"]
 STACKS = 64 << 20  # bytes reserved for stacks of threads that serve requests, and hardly used
 
 
-class Limits(StrictModel):
+class ConfigModel(StrictModel):
+    """Model whose JSON has infinite numbers, such as timeouts."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+
+class Limits(ConfigModel):
     """Resource limits of a worker. Each is checked before anything is read or parsed.
 
     Attributes:
@@ -98,7 +110,7 @@ class Limits(StrictModel):
         set_limits(memory=self.memory + STACKS, files=self.files, cpu=self.cpu, cores=cores)
 
 
-class Quotas(StrictModel):
+class Quotas(ConfigModel):
     """What one coordinator may use of a worker, so that others can, too.
 
     Attributes:
@@ -123,7 +135,7 @@ class Quotas(StrictModel):
     log: int = Field(default=64 << 20, gt=0)
 
 
-class Timeouts(StrictModel):
+class Timeouts(ConfigModel):
     """Timeouts of a worker, in seconds.
 
     Attributes:
@@ -148,7 +160,7 @@ class Timeouts(StrictModel):
     drain: float = Field(default=30.0, gt=0)
 
 
-class PluginConfig(StrictModel):
+class PluginConfig(ConfigModel):
     """A plugin that a worker imports.
 
     Attributes:
@@ -160,7 +172,7 @@ class PluginConfig(StrictModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
-class EngineConfig(StrictModel):
+class EngineConfig(ConfigModel):
     """What the engines of a worker know of its configuration: nothing of keys and peers.
 
     Attributes:
@@ -201,6 +213,15 @@ class EngineConfig(StrictModel):
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
+    @classmethod
+    def read(cls, data: bytes) -> EngineConfig:
+        """Return what a front has made for its engines.
+
+        Args:
+            data: :attr:`WorkerConfig.for_engines`.
+        """
+        return cls.model_validate_json(data)
+
     @property
     def is_observable(self) -> bool:
         """Whether coordinators may watch their runs."""
@@ -231,12 +252,13 @@ class WorkerConfig(EngineConfig):
         plugins: see :class:`EngineConfig`; required with ``tls``.
         peers: workers that may take part in a program, name to address; required with ``tls``.
             Without, the coordinator gives their addresses, on loopback.
-        data: the data sets that programs may name, each with the fields of
-            :class:`mplang_data.DataSet`; in YAML, places are relative to the file.
-        sink: where programs leave results that stay, with the fields of a
-            :class:`mplang_data.stored.SinkConfig`; nowhere if ``None``.
-        gate: how the owner decides what runs, with the fields of a
-            :class:`mplang_policy.GateConfig`; whatever its readers ask for if ``None``.
+        data: the data sets that programs may name, each with the fields of a ``DataSet`` of
+            mplang-data; in YAML, places are relative to the file.
+        sink: where programs leave results that stay, with the fields of a ``SinkConfig`` of
+            mplang-data; nowhere if ``None``.
+        gate: how the owner decides what runs, with the fields of a ``GateConfig`` of
+            mplang-policy; whatever its readers ask for if ``None``.
+        sections: sections of other packages, by name; each is also a field of that name.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
 
@@ -247,7 +269,7 @@ class WorkerConfig(EngineConfig):
         '127.0.0.1'
     """
 
-    secret = frozenset({"data", "sink"})
+    secret = frozenset({"data", "sink", "sections"})
 
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
@@ -257,45 +279,57 @@ class WorkerConfig(EngineConfig):
     data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     sink: dict[str, Any] | None = None
     gate: dict[str, Any] | None = None
+    sections: dict[str, Any] = Field(default_factory=dict)
     authorities: dict[str, str] = Field(default_factory=dict)
 
-    @property
-    def engine(self) -> EngineConfig:
-        """The part of it that engines know."""
-        return EngineConfig(**{name: getattr(self, name) for name in EngineConfig.model_fields})
+    @functools.cached_property
+    def for_engines(self) -> bytes:
+        """The part of it that engines know, an :class:`EngineConfig`, in JSON."""
+        return self.model_dump_json(include=set(EngineConfig.model_fields)).encode()
 
-    def data_sets(self) -> dict[str, DataSet]:
-        """Return its data sets by name.
+    def section(self, name: str) -> Any:
+        """Return a section, as its package has read it; ``None`` if it is not there.
 
-        Raises:
-            ConfigError: one is invalid, or ``mplang-data`` is not installed.
+        Args:
+            name: its name.
         """
-        return _data_sets(self.data, os.sep)
+        return self._all_sections().get(name)
 
-    @field_validator("sink")
-    @classmethod
-    def _check_sink(cls, sink: dict[str, Any] | None) -> dict[str, Any] | None:
-        try:
-            return None if sink is None else _sink(sink, os.sep)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+    @property
+    def asked_sections(self) -> list[str]:
+        """Names of the sections that are there, and that engines ask about."""
+        return sorted(self._all_sections().keys() - {GATE})
 
-    @field_validator("gate")
-    @classmethod
-    def _check_gate(cls, gate: dict[str, Any] | None) -> dict[str, Any] | None:
-        try:
-            return None if gate is None else _gate(gate, os.sep)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+    def _all_sections(self) -> dict[str, Any]:
+        named = {DATA: self.data, SINK: self.sink, GATE: self.gate, **self.sections}
+        return {name: each for name, each in named.items() if not _is_absent(name, each)}
 
-    @field_validator("data")
+    @model_validator(mode="before")
     @classmethod
-    def _check_data(cls, data: dict[str, Any]) -> dict[str, Any]:
-        try:
-            _data_sets(data, os.sep)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        return data
+    def _find_sections(cls, fields: Any) -> Any:
+        """Move what is or may be a section of another package into ``sections``."""
+        if not isinstance(fields, dict) or not isinstance(fields.get("sections", {}), dict):
+            return fields
+        others = {
+            name: each
+            for name, each in fields.items()
+            if name not in cls.model_fields and (name in section_names() or isinstance(each, dict))
+        }
+        kept = {name: each for name, each in fields.items() if name not in others}
+        return {**kept, "sections": {**fields.get("sections", {}), **others}}
+
+    @field_validator(DATA, SINK, GATE)
+    @classmethod
+    def _read_section(cls, fields: Any, info: ValidationInfo) -> Any:
+        name = info.field_name or ""
+        return fields if _is_absent(name, fields) else _read_section(name, fields, os.sep)
+
+    @field_validator("sections")
+    @classmethod
+    def _read_sections(cls, sections: dict[str, Any]) -> dict[str, Any]:
+        for name in sections.keys() & cls.model_fields.keys():
+            raise ValueError(f"{name} is a field of its own")
+        return {name: _read_section(name, each, os.sep) for name, each in sections.items()}
 
     @model_validator(mode="after")
     def _check(self) -> WorkerConfig:
@@ -323,10 +357,8 @@ class WorkerConfig(EngineConfig):
                 "with tls, plugins names those that are imported, with their versions; installed "
                 "are {" + ", ".join(f"{k}: '{v}'" for k, v in installed_plugins().items()) + "}"
             )
-        _check_named(self.plugins or {})
-        uses_data = bool(self.data) or self.sink is not None
-        if uses_data and self.plugins is not None and "mplang-data" not in self.plugins:
-            raise ValueError("plugins has to name mplang-data, which has `data` and `sink`")
+        if self.plugins is not None:
+            _check_named(self.plugins, self.asked_sections)
         return self
 
     @classmethod
@@ -352,21 +384,30 @@ class WorkerConfig(EngineConfig):
         elif isinstance(tls, dict):
             files = {key: str(folder / str(file)) for key, file in tls.items() if file is not None}
             fields["tls"] = files
-        if fields.get("data"):
-            found = _data_sets(fields["data"], str(folder))
-            fields["data"] = {name: each.model_dump(mode="json") for name, each in found.items()}
-        if fields.get("sink") is not None:
-            fields["sink"] = _sink(fields["sink"], str(folder))
-        if fields.get("gate") is not None:
-            fields["gate"] = _gate(fields["gate"], str(folder))
+        others = set(section_names()) - cls.model_fields.keys()
+        for name in (others | {DATA, SINK, GATE}) & fields.keys():
+            if not _is_absent(name, fields[name]):
+                fields[name] = section_of(name).read(fields[name], str(folder))
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
         return cls(**(fields | overrides))
 
 
-def _check_named(plugins: Mapping[str, PluginConfig]) -> None:
-    """Check that plugins do not name the package of analysts for that of workers."""
+def _is_absent(name: str, fields: Any) -> bool:
+    """Return whether a configuration leaves a section out, or has no data set in it."""
+    return fields is None or (name == DATA and not fields)
+
+
+def _read_section(name: str, fields: Any, folder: str) -> Any:
+    try:
+        return section_of(name).read(fields, folder)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def _check_named(plugins: Mapping[str, PluginConfig], sections: Collection[str]) -> None:
+    """Check that plugins name the packages of sections, and that of workers for its old name."""
     named = {str(canonicalize_name(name)) for name in plugins}
     if "mplang-http" in named and "mplang-worker" not in named:
         version = installed((WORKERS,))["mplang-worker"]
@@ -374,39 +415,11 @@ def _check_named(plugins: Mapping[str, PluginConfig]) -> None:
             "plugins names mplang-http, which analysts install, and which has no worker any more; "
             f"add the line  mplang-worker: {version}"
         )
-
-
-def _data_sets(fields: Mapping[str, Any], folder: str) -> dict[str, DataSet]:
-    if not fields:
-        return {}
-    try:
-        from mplang_data.ext import read_data_sets
-    except ModuleNotFoundError:
-        raise ConfigError(f"field 'data': {_NO_DATA}") from None
-    return read_data_sets(fields, folder)
-
-
-def _sink(fields: Any, folder: str) -> dict[str, Any]:
-    try:
-        from mplang_data.ext import read_sink
-    except ModuleNotFoundError:
-        raise ConfigError(f"field 'sink': {_NO_DATA}") from None
-    return read_sink(fields, folder).model_dump(mode="json")
-
-
-def _gate(fields: Any, folder: str) -> dict[str, Any]:
-    try:
-        from mplang_policy import GateConfig
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "field 'gate': rules come with a package of their own; try: pip install mplang-policy"
-        ) from None
-    if not isinstance(fields, Mapping):
-        raise ConfigError(f"field 'gate': expected fields, got {type(fields).__name__}")
-    return GateConfig(**fields).at(folder).model_dump(mode="json")
-
-
-_NO_DATA = "data sets and sinks come with a package of their own; try: pip install mplang-data"
+    packages = section_packages()
+    for package in {packages[name]: None for name in sections}:
+        if package not in plugins:
+            brought = " and ".join(f"`{name}`" for name in packages if packages[name] == package)
+            raise ValueError(f"plugins has to name {package}, which has {brought}")
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 from mplang_analysis import PUBLIC, SEVERAL, Followed, Label, path_to
 from mplang_confinement import give_up_calls
 from mplang_http.ext import Buffer, Input, JobRequest, Stored
@@ -44,11 +43,11 @@ class Checker:
     """Analyses the runs of one session.
 
     Args:
+        config: the part of the worker's configuration that engines know.
         given: what it is started with.
     """
 
-    def __init__(self, given: SessionArgument) -> None:
-        config = EngineConfig(**given.config)
+    def __init__(self, config: EngineConfig, given: SessionArgument) -> None:
         self._given = given
         self._limits = config.limits
         self._programs = Programs(config, given.coordinator, given.rank, given.parties)
@@ -181,23 +180,22 @@ def _check_told(followed: Followed) -> None:
             raise AdmissionError("a value is made of more data sets and columns than can be told")
 
 
-def run(argument: dict[str, Any], file: int) -> None:
+def run(argument: SessionArgument, file: int) -> None:
     """Run a checker.
 
     Args:
-        argument: a :class:`SessionArgument`, as plain data.
+        argument: what it is started with.
         file: descriptor of the socket to the front.
     """
     name_process("mplang-checker")
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
-    given = msgspec.convert(argument, SessionArgument)
-    config = EngineConfig(**given.config)
+    config = EngineConfig.read(argument.config)
     configure_logging(config.name, config.log_format, config.log_level)
     try:
-        config.limits.apply(given.cores)
+        config.limits.apply(argument.cores)
         give_up_calls()
-        _serve(Checker(given), sock)
+        _serve(Checker(config, argument), sock)
     except (EOFError, ConnectionResetError):
         os._exit(0)
     except BaseException:

@@ -1,22 +1,19 @@
-"""Data sets and storage of the party, as an engine has them: it asks the front for open files."""
+"""Data sets, storage and gate of the party, as an engine has them: it asks the front."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, RunError
+from mplang_worker.base.section_protocols import StoreClient
+from mplang_worker.base.sections import DATA, SINK, section_of
 from mplang_worker.wire.opening import Opening
-
-if TYPE_CHECKING:
-    from mplang_data import Opened
-    from mplang_data.ext import Entry, Held, StoreRun
 
 AT_ONCE = 2  # questions that the front answers at once
 
@@ -69,6 +66,12 @@ class Questions:
             raise OSError("not all of its files could be passed on; try again")
         return found, opened
 
+    def ask_section(
+        self, section: str, method: str, args: Mapping[str, Any], files: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Ask a section in the front, and wait; see :meth:`ask`."""
+        return self.ask(f"{section}.{method}", args, files)
+
     def take_file(self, number: int, file: int | None) -> None:
         """Take a file of an answer; ``None`` if it was lost on its way."""
         if file is not None:
@@ -80,20 +83,27 @@ class Questions:
 
 
 class EngineData:
-    """Data sets of the party; see :class:`mplang_data.DataSets`.
+    """Sections of the worker's configuration, as kernels of the engine reach them.
 
     Args:
         questions: questions to the front.
+        sections: names of the sections that the configuration has.
 
     Attributes:
         gate: the gate of the party.
-        stored: the storage of the party.
+        sections: what the packages of sections make in an engine, by name.
+        open: opens a data set of the party; ``None`` if it has none.
+        stored: the storage of the party; ``None`` if it has none.
     """
 
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self, questions: Questions, sections: Collection[str]) -> None:
         self._questions = questions
         self.gate = EngineGate(questions)
-        self.stored = EngineStorage(questions)
+        self.sections: dict[str, Any] = {
+            name: section_of(name).engine(partial(questions.ask_section, name)) for name in sections
+        }
+        self.open = getattr(self.sections.get(DATA), "open", None)
+        self.stored: StoreClient | None = self.sections.get(SINK)
 
     def start_clock(self, run: str, changes: Sequence[str]) -> None:
         """Have the front tell of the end of a run at the steps of a clock, whatever happens.
@@ -108,44 +118,6 @@ class EngineData:
         found, _ = self._questions.ask("start_clock", {"run": run, "changes": list(changes)})
         if "refused" in found:
             raise RunError(found["refused"])
-
-    @contextlib.contextmanager
-    def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
-        """Open a data set inside of ``with``; wait for the front.
-
-        Args:
-            name: its name.
-            kind: the type that is read.
-
-        Raises:
-            NoDataSetError: there is none of that name that the coordinator may read.
-            NotOfferedError: it does not offer that.
-            SourceError: its source is not there.
-        """
-        from mplang_data import (
-            Description,
-            NoDataSetError,
-            NotOfferedError,
-            Opened,
-            SourceError,
-            source_of,
-        )
-
-        try:
-            found, files = self._questions.ask("read", {"name": name, "type": str(kind)})
-        except OSError as error:
-            raise SourceError(str(error)) from error
-        if "unknown" in found:
-            raise NoDataSetError(name)
-        if "refused" in found:
-            raise NotOfferedError(found["refused"])
-        if "failed" in found:
-            raise SourceError(found["failed"])
-        opened = Opened(source_of(found["kind"]), Description(**found["description"]), files)
-        try:
-            yield opened
-        finally:
-            opened.close()
 
 
 class EngineGate:
@@ -180,74 +152,3 @@ class EngineGate:
         told = [[rank, each.write()] for rank, each in openings.items()]
         found, _ = self._questions.ask("begin_run", {"run": run, "openings": told, "whole": whole})
         return str(found["refused"])
-
-
-class EngineStorage:
-    """Storage of the party for the engine's coordinator; see :class:`mplang_data.stored.Storage`.
-
-    Args:
-        questions: questions to the front.
-
-    Attributes:
-        run: the run that uses it now; ``None`` between runs.
-    """
-
-    def __init__(self, questions: Questions) -> None:
-        self._questions = questions
-        self.run: StoreRun | None = None
-
-    def held(self, name: str) -> Sequence[Held]:
-        """Return the versions that are here, whole."""
-        from mplang_data.ext import decode_versions
-
-        found, _ = self._ask("held", {"name": name})
-        return decode_versions(found["held"])
-
-    def begin(self, name: str, members: Sequence[int]) -> None:
-        """Begin to store."""
-        self._ask("begin", {"name": name, "members": list(members)})
-
-    def stage(self, entry: Entry, files: Sequence[int]) -> None:
-        """Write a version whole, beside the current one."""
-        self._ask("stage", {"entry": entry.model_dump(mode="json")}, files)
-
-    def commit(self, name: str, version: str) -> None:
-        """Make a version the current one."""
-        self._ask("commit", {"name": name, "version": version})
-
-    def settle(self, name: str, version: str) -> None:
-        """Remove all other versions."""
-        self._ask("settle", {"name": name, "version": version})
-
-    def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name."""
-        self._ask("abandon", {"name": name, "version": version, "told": told})
-
-    def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
-        """Return a version and its open files."""
-        from mplang_data.ext import Entry
-
-        found, files = self._ask("open", {"name": name, "version": version})
-        return Entry(**found["entry"]), files
-
-    def remove(self, name: str, members: Sequence[int]) -> None:
-        """Remove all versions."""
-        self._ask("remove", {"name": name, "members": list(members)})
-
-    def end(self) -> None:
-        """Let go of what the run might have loaded."""
-        self.run = None
-        self._ask("done", {})
-
-    def _ask(
-        self, method: str, args: Mapping[str, Any], files: Sequence[int] = ()
-    ) -> tuple[dict[str, Any], list[int]]:
-        from mplang_data.ext import StoreError
-
-        try:
-            found, opened = self._questions.ask(method, args, files)
-        except OSError as error:
-            raise StoreError(str(error)) from error
-        if "refused" in found:
-            raise StoreError(found["refused"])
-        return found, opened

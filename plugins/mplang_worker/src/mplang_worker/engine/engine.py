@@ -61,12 +61,12 @@ class Engine:
     they raise RequestError and MPLangError.
 
     Args:
+        config: the part of the worker's configuration that engines know.
         given: what it is started with.
         sock: socket to the front.
     """
 
-    def __init__(self, given: EngineArgument, sock: socket.socket) -> None:
-        config = EngineConfig(**given.config)
+    def __init__(self, config: EngineConfig, given: EngineArgument, sock: socket.socket) -> None:
         name = given.parties[given.rank]
         self._config = config
         self._sock = sock
@@ -99,7 +99,7 @@ class Engine:
             limits=config.limits,
             on_end=self._report_end,
             on_damage=_end_damaged,
-            data=EngineData(self._questions),
+            data=EngineData(self._questions, given.sections),
             gated=given.gated,
             observable=config.is_observable,
             mpc=self._mpc,
@@ -378,12 +378,14 @@ def _end_damaged() -> None:
     end_process(1)
 
 
-def run(argument: dict[str, Any], file: int) -> None:
+def run(argument: EngineArgument, file: int) -> None:
     """Run an engine.
 
     Args:
-        argument: an :class:`EngineArgument`, as plain data.
+        argument: what it is started with.
         file: descriptor of the socket to the front.
     """
     gc.set_threshold(GC_THRESHOLD)  # programs are large, and have no cycles
-    run_process("mplang-engine", argument, file, lambda given, sock: Engine(given, sock).serve())
+    run_process(
+        "mplang-engine", argument, file, lambda config, sock: Engine(config, argument, sock).serve()
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from mplang_analysis import Followed, StorageUse, Stored, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
+from mplang_worker.base.sections import NO_STORE, store_section
 from mplang_worker.link.comm import HttpCommunicator
 from mplang_worker.wire.opening import Opening
 
@@ -38,16 +38,8 @@ def resolve_loads(
     """
     if not loads:
         return {}, {}
-    from mplang_data.ext import StoreError, decode_versions, resolve_loads
-
-    held = {
-        rank: {name: decode_versions(each) for name, each in opening.read_stored().items()}
-        for rank, opening in openings.items()
-    }
-    try:
-        return resolve_loads(loads, names, held)
-    except StoreError as error:
-        raise AdmissionError(str(error)) from error
+    stored = {rank: opening.read_stored() for rank, opening in openings.items()}
+    return store_section().resolve(loads, names, stored)
 
 
 class RunStorage:
@@ -83,20 +75,15 @@ class RunStorage:
         Raises:
             AdmissionError: this party stores nothing, or what it stores is damaged.
         """
-        if not self._loads or self._storage is None:
-            return {}
-        from mplang_data.ext import StoreError, encode_versions
-
         told = {}
         for name in sorted({use.name for use in self._loads}):
             try:  # also of what others load: whoever stored it, too, tells whose data it is
-                told[name] = encode_versions(self._storage.held(name))
-            except StoreError as error:
-                mine = any(
-                    name == use.name and self._comm.rank in use.parties for use in self._loads
-                )
-                if mine:
-                    raise AdmissionError(f"what this party stores: {error}") from error
+                if self._storage is None:
+                    raise AdmissionError(f"what this party stores: {NO_STORE}")
+                told[name] = self._storage.versions(name)
+            except AdmissionError:
+                if any(name == use.name and self._comm.rank in use.parties for use in self._loads):
+                    raise
         return told
 
     def resolve(self, openings: Mapping[int, Opening]) -> None:
@@ -120,16 +107,10 @@ class RunStorage:
         """
         if not self._is_used or self._storage is None:
             return
-        from mplang_data.ext import StoreRun
-
         digest, names = self._program.digest, self._comm.names
-        self._storage.run = StoreRun(run, digest, names, self._versions, followed.stores)
+        self._storage.begin_run(run, digest, names, self._versions, followed.stores)
 
     def end(self) -> None:
-        """Let go of what the run might have loaded."""
-        if not self._loads or self._storage is None:
-            return
-        from mplang_data.ext import StoreError
-
-        with contextlib.suppress(StoreError):  # there is no sink
-            self._storage.end()
+        """Release the versions that the run might have loaded."""
+        if self._loads and self._storage is not None:
+            self._storage.end_run()

@@ -6,21 +6,24 @@ file of its own, and no port.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 from typing import Any
 
+import msgspec
 from mplang_analysis import admission_checks
 from mplang_confinement import give_up_files, give_up_privileges
 
 from mplang_core.ext import ConfigError, plugin_manager
 from mplang_worker.base.config import EngineConfig
 from mplang_worker.base.logs import configure_logging
+from mplang_worker.base.sections import GATE, section_of, section_packages
 from mplang_worker.engine import checker, engine
 from mplang_worker.engine.tls_preload import preload_tls
 from mplang_worker.mpc import process as mpc_process
 from mplang_worker.process.imports import Plugins, preload, restrict
-from mplang_worker.process.session_argument import EngineArgument
+from mplang_worker.process.session_argument import EngineArgument, SessionArgument
 from mplang_worker.wire import ipc
 from mplang_worker.wire.worker_info import worker_info
 
@@ -31,17 +34,16 @@ def run(argument: dict[str, Any], file: int) -> None:
     """Run an engine, a checker, or an MPC process.
 
     Args:
-        argument: an :class:`EngineArgument`, as ``checker`` a
-            :class:`mplang_worker.process.session_argument.SessionArgument`, or as ``mpc`` an
-            :class:`EngineArgument`, as plain data.
+        argument: as ``engine`` or ``mpc`` an :class:`EngineArgument`, or as ``checker`` a
+            :class:`SessionArgument`, as plain data.
         file: descriptor of the socket to the front.
     """
-    if "checker" in argument:
-        checker.run(argument["checker"], file)
-    elif "mpc" in argument:
-        mpc_process.run(argument["mpc"], file)
+    ((role, fields),) = argument.items()
+    if role == "checker":
+        checker.run(msgspec.convert(fields, SessionArgument), file)
     else:
-        engine.run(argument, file)
+        process = mpc_process if role == "mpc" else engine
+        process.run(msgspec.convert(fields, EngineArgument), file)
 
 
 def rehearse(argument: dict[str, Any]) -> None:
@@ -50,8 +52,9 @@ def rehearse(argument: dict[str, Any]) -> None:
     Most of their time is spent on pages that are copied when they are first written to.
 
     Args:
-        argument: the :class:`EngineConfig`, as ``config``.
+        argument: the :class:`EngineConfig` in JSON, as ``config``.
     """
+    config = EngineConfig.read(argument["config"])
     given = EngineArgument(
         config=argument["config"], coordinator="", session="", rank=0, parties=["", "peer"],
         timeout=1.0, link="", tls=True,
@@ -59,8 +62,15 @@ def rehearse(argument: dict[str, Any]) -> None:
     ours, theirs = ipc.channel()
     with ours, theirs:
         for make in (engine.Engine, mpc_process.MpcProcess):
-            make(given, ours)
+            make(config, given, ours)
     gc.collect()  # they refer to themselves
+
+
+def _preload_sections(plugins: Plugins) -> None:
+    for name, package in section_packages().items():
+        if name != GATE and (plugins is None or package in plugins):
+            with contextlib.suppress(ConfigError):  # the front tells, where it has the section
+                section_of(name)
 
 
 def _configure(plugins: Plugins) -> None:
@@ -89,18 +99,19 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     """Prepare this process to fork engines.
 
     Args:
-        argument: the :class:`EngineConfig`, as ``config``.
+        argument: the :class:`EngineConfig` in JSON, as ``config``.
 
     Returns:
         The description of the worker.
     """
-    config = EngineConfig(**argument["config"])
+    config = EngineConfig.read(argument["config"])
     if config.log_format == "json":  # what modules log when they are imported, too
         configure_logging(config.name, config.log_format, config.log_level)
     restrict(config.plugins)
     for module in config.imports:
         importlib.import_module(module)
     preload(config.plugins)
+    _preload_sections(config.plugins)
     _configure(config.plugins)
     admission_checks(config.admission)  # so that a wrong section keeps the worker from starting
     info = worker_info(config)

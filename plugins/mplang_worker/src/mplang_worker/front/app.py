@@ -102,7 +102,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
         if not engines.warm.info:
             raise RequestError(503, "starting", f"worker {config.name} is not ready yet; try again")
         found = {
-            "data": engines.data.told(coordinator),
+            "data": engines.data.descriptions(coordinator),
             "stored": await engines.storage.told(coordinator),
         }
         return JSONResponse(engines.warm.info | found)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
 from mplang_http.ext import MAX_HEAD, MPC_ENDED
 
 from mplang_worker.base.config import WorkerConfig
@@ -129,7 +128,7 @@ class EngineStarter:
     ) -> EngineProcess:
         config, request = self._config, session.request
         argument = EngineArgument(
-            config=config.engine.model_dump(mode="json"),
+            config=config.for_engines,
             coordinator=session.key[0],
             session=session.key[1],
             rank=request.rank,
@@ -139,14 +138,12 @@ class EngineStarter:
             tls=config.tls is not None,
             cores=session.cores,
             gated=self._gated,
+            sections=config.asked_sections,
         )
-        told = msgspec.to_builtins(argument)
         mine, theirs = ipc.channel()
         with theirs:
             try:
-                child = await self._warm.fork(
-                    told if role == "engine" else {role: told}, theirs.fileno()
-                )
+                child = await self._warm.fork({role: argument}, theirs.fileno())
                 # before there is a process that a request or a link could be passed to
                 cgroup = await self._limit_memory(session.key[0], link, child)
             except BaseException:

@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 import msgspec
-from mplang_http.ext import MAX_HEAD
 
 from mplang_core import MPLangError
 from mplang_core.ext import ShutdownError
@@ -92,7 +91,6 @@ class Engines:
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
-        max_file = config.limits.value + MAX_HEAD
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )
@@ -100,7 +98,7 @@ class Engines:
         self.mpc = FrontMpc(
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
-        self._questions = FrontQuestions(self.data, self.storage, self.gate, max_file)
+        self._questions = FrontQuestions(config, self.data, self.storage, self.gate)
         self._events = EngineEvents(self._questions, self.mpc, self.gate, self.budget, self.begin)
         self._sessions: dict[Key, FrontSession] = {}
         self._ended = EndedSessions()

@@ -11,19 +11,22 @@ import hashlib
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from mplang_analysis import Label, Source
+from mplang_analysis import Label, LogHead, ProgramRequest, PublicInput, RunRequest, Source
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
+from mplang_worker.base.section_protocols import Decision, Gate
+from mplang_worker.base.sections import GATE
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.known_programs import KnownPrograms
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
+from mplang_worker.front.sections import provider_of
 from mplang_worker.front.session import NOTHING, FrontSession, Permitted
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.threads import in_thread
@@ -32,9 +35,6 @@ from mplang_worker.process.session_argument import SessionArgument
 from mplang_worker.wire import ipc
 from mplang_worker.wire.opening import Logs, Opening
 from mplang_worker.wire.run_facts import ProgramFacts, RunFacts
-
-if TYPE_CHECKING:
-    from mplang_policy import Asked, Decision, Gate, Head, Run
 
 MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
 MAX_LONG = (1 << 63) - 1
@@ -60,15 +60,9 @@ class FrontGate:
     def __init__(self, config: WorkerConfig, storage: FrontStorage, quota: LogQuota) -> None:
         self._config, self._quota = config, quota
         self._storage = storage
-        self._gate: Gate | None = None
         self._known = KnownPrograms()
-        if config.gate is not None:
-            from mplang_policy import Gate, GateConfig, Names
-
-            names = Names.of(config.model_dump(mode="json"))
-            gate = GateConfig(**config.gate)
-            self._gate = Gate(gate, config.name, names)
-        elif config.data and config.mode == "production":
+        self._gate = provider_of(config, GATE, Gate)
+        if self._gate is None and config.data and config.mode == "production":
             log.warning(
                 "%s has data sets and no gate: their readers may run any program on them, and "
                 "nothing is on record; mplang policy init writes rules to begin with",
@@ -111,7 +105,7 @@ class FrontGate:
             return
         config = self._config
         argument = SessionArgument(
-            config=config.engine.model_dump(mode="json"),
+            config=config.for_engines,
             coordinator=session.key[0],
             session=session.key[1],
             rank=session.request.rank,
@@ -121,8 +115,7 @@ class FrontGate:
         mine, theirs = ipc.channel()
         with theirs:
             try:
-                given = {"checker": msgspec.to_builtins(argument)}
-                child = await warm.fork(given, theirs.fileno())
+                child = await warm.fork({"checker": argument}, theirs.fileno())
             except BaseException:
                 mine.close()
                 raise
@@ -161,9 +154,9 @@ class FrontGate:
         found = await in_thread(self._gate.open_approval, data)
         if found is None:
             return False
-        if len(session.approvals) >= MAX_APPROVALS and found.approval.id not in session.approvals:
+        if len(session.approvals) >= MAX_APPROVALS and found.id not in session.approvals:
             raise RequestError(429, "busy", f"a session has at most {MAX_APPROVALS} approvals")
-        session.approvals[found.approval.id] = found
+        session.approvals[found.id] = found
         return True
 
     async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> dict[str, Any]:
@@ -180,8 +173,7 @@ class FrontGate:
             return {}
         is_new = await session.checker.call("expect", body, run=run)
         head, seen = await in_thread(self._gate.known_heads)
-        told = {name: (each.number, each.hash) for name, each in seen.items()}
-        return {"logs": msgspec.to_builtins(Logs((head.number, head.hash), told)), "is_new": is_new}
+        return {"logs": msgspec.to_builtins(Logs(head, dict(seen))), "is_new": is_new}
 
     async def unexpect(self, session: FrontSession, run: str, expected: Mapping[str, Any]) -> None:
         """Have the checker of a session forget a run that its engine has not taken.
@@ -235,10 +227,10 @@ class FrontGate:
             return str(error)
         return why
 
-    async def _asking(self, session: FrontSession, run: str, args: Mapping[str, Any]) -> Run | None:
+    async def _asking(
+        self, session: FrontSession, run: str, args: Mapping[str, Any]
+    ) -> RunRequest | None:
         """Return what a run would do, as its checker tells; ``None`` if it does not begin here."""
-        from mplang_policy import PublicInput, Run
-
         if session.checker is None:
             raise AdmissionError("there is nothing that could check it")
         openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
@@ -253,34 +245,25 @@ class FrontGate:
         asked = await in_thread(self._asked, session, facts.program)
         inputs = tuple(PublicInput(*each) for each in facts.inputs)
         logs, approvals = _logs(session, openings), tuple(session.approvals.values())
-        return Run(session.link, run, asked, inputs, facts.given, *logs, approvals)
+        return RunRequest(session.link, run, asked, inputs, facts.given, *logs, approvals)
 
     async def _paths(
         self, session: FrontSession, run: str, decision: Decision
     ) -> Sequence[Sequence[str]]:
         """Return the lines by which what is refused comes to where it would leave."""
-        rows: list[tuple[str, int, str] | None] = []
-        for each in decision.refused:
-            row, source = each.request.row, each.source
-            if row is None or source is None:
-                rows.append(None)
-            else:
-                rows.append((row.line, source.party, source.name))
         if session.checker is None:
             return ()
-        found = await session.checker.call("paths", run=run, rows=rows)
+        found = await session.checker.call("paths", run=run, rows=list(decision.sources()))
         return [[str(line) for line in path] for path in found]
 
-    def _asked(self, session: FrontSession, told: bytes) -> Asked:
+    def _asked(self, session: FrontSession, told: bytes) -> ProgramRequest:
         """Return what a program does; the same object for the same facts."""
-        from mplang_policy import Asked
-
         key = (session.key[0], *session.parties, hashlib.sha256(told).digest())
         known = self._known.get(key)
         if known is not None:
             return known
         facts, rank = ProgramFacts.read(told), session.request.rank
-        found = Asked(
+        found = ProgramRequest(
             coordinator=session.key[0],
             party=rank,
             names=session.parties,
@@ -407,7 +390,7 @@ class FrontGate:
             await in_thread(self._gate.record, kind, fields)
 
 
-def permitted_of(asked: Asked, rank: int) -> Permitted:
+def permitted_of(asked: ProgramRequest, rank: int) -> Permitted:
     """Return what the engine of a run may ask for.
 
     Args:
@@ -438,10 +421,8 @@ def _ignore(message: dict[str, Any], file: int | None) -> None:
 
 def _logs(
     session: FrontSession, openings: list[tuple[int, bytes]]
-) -> tuple[dict[str, Head], dict[str, Head]]:
+) -> tuple[dict[str, LogHead], dict[str, LogHead]]:
     """Return the heads of the peers' logs, and this party's as they know it, by their names."""
-    from mplang_policy import Head
-
     heads, seen, mine = {}, {}, session.parties[session.request.rank]
     for rank, data in openings:
         logs = Opening.read(data).logs
@@ -449,7 +430,7 @@ def _logs(
         if name == mine:
             continue
         if logs.head is not None:
-            heads[name] = Head(*logs.head)
+            heads[name] = logs.head
         if mine in logs.seen:
-            seen[name] = Head(*logs.seen[mine])
+            seen[name] = logs.seen[mine]
     return heads, seen

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mplang_policy import Asked
+from mplang_analysis import ProgramRequest
 
 MAX_BYTES = 16 << 20
 
@@ -24,11 +22,11 @@ class KnownPrograms:
 
     def __init__(self, most: int = MAX_BYTES) -> None:
         self._most = most
-        self._known: OrderedDict[Hashable, tuple[Asked, int]] = OrderedDict()
+        self._known: OrderedDict[Hashable, tuple[ProgramRequest, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable) -> Asked | None:
+    def get(self, key: Hashable) -> ProgramRequest | None:
         """Return what a program does, if it is known."""
         with self._lock:
             if key not in self._known:
@@ -36,7 +34,7 @@ class KnownPrograms:
             self._known.move_to_end(key)
             return self._known[key][0]
 
-    def add(self, key: Hashable, asked: Asked, size: int) -> Asked:
+    def add(self, key: Hashable, asked: ProgramRequest, size: int) -> ProgramRequest:
         """Keep what a program does; return what is known of it, the first that was added.
 
         Args:

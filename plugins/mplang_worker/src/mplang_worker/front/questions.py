@@ -10,12 +10,16 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.ext import parse_base_type
+from mplang_http.ext import MAX_HEAD
+
+from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.logs import log_cause, log_context
-from mplang_worker.front.data_sets import FrontDataSets, columns_of
+from mplang_worker.base.sections import DATA, SINK
+from mplang_worker.front.data_sets import FrontDataSets
 from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
-from mplang_worker.front.storage import Answer, FrontStorage
+from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.threads import in_thread
 from mplang_worker.wire import ipc
 
@@ -29,19 +33,23 @@ class FrontQuestions:
     """Answers to the questions of engines. What they ask is untrusted.
 
     Args:
-        data: the data sets of the worker.
+        config: configuration of the worker.
+        data: its data sets.
         storage: its storage.
         gate: its gate.
-        max_file: bytes of a file of a question.
+
+    Raises:
+        ConfigError: the worker cannot start with a section of another package.
     """
 
     def __init__(
-        self, data: FrontDataSets, storage: FrontStorage, gate: FrontGate, max_file: int
+        self, config: WorkerConfig, data: FrontDataSets, storage: FrontStorage, gate: FrontGate
     ) -> None:
         self._data = data
         self._gate = gate
         self._storage = storage
-        self._max_file = max_file
+        self._others = OtherSections(config)
+        self._max_file = config.limits.value + MAX_HEAD  # bytes
         self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
 
     def take_file(self, session: FrontSession, number: int, file: int | None) -> None:
@@ -70,7 +78,7 @@ class FrontQuestions:
         Args:
             session: the session of the engine.
             number: the number of the question.
-            method: what is asked for.
+            method: what is asked for; for a section, its name, a dot, and what it is asked.
             args: plain data.
         """
         given = session.given.pop(number, [])
@@ -109,14 +117,16 @@ class FrontQuestions:
                 job = session.jobs.start_clock(str(args["run"]))
                 await self._storage.hide(session, job, list(map(str, args["changes"])))
                 return Answer({})
-            if method != "read" and not self._gate.may_store(session, method, args):
-                return Answer({"refused": "the run that was permitted does not say so"})
-            if method != "read":
+            section, _, method = method.rpartition(".")
+            if section == DATA:
+                if not self._gate.may_read(session, self._data.columns(args)):
+                    return Answer({"unknown": True})
+                return await self._data.answer(session, method, args)
+            if section == SINK:
+                if not self._gate.may_store(session, method, args):
+                    return Answer({"refused": "the run that was permitted does not say so"})
                 return await self._storage.answer(session, method, args, files)
-            name, kind = str(args["name"]), parse_base_type(str(args["type"]))
-            if not self._gate.may_read(session, columns_of(name, kind)):
-                return Answer({"unknown": True})
-            return Answer(*await self._data.answer(session.key[0], name, kind))
+            return await self._others.answer(session, section, method, args, files)
         except Exception as error:  # it would wait for ever
             log.error("an engine's question cannot be answered: %s", type(error).__name__)
             log.debug("why", exc_info=error)
@@ -131,6 +141,7 @@ class FrontQuestions:
     def forget(self, session: FrontSession) -> None:
         """Close what an engine that has ended has left open."""
         self._storage.release(session)
+        self._others.release(session)
         for files in session.given.values():
             for file in files:
                 with contextlib.suppress(OSError):

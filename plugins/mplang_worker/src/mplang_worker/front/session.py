@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from mplang_analysis import Source
 
@@ -17,9 +17,6 @@ from mplang_worker.front.jobs import FrontJobs
 from mplang_worker.process.cgroups import memory_excess
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, session_statement
 from mplang_worker.wire.requests import SessionRequest
-
-if TYPE_CHECKING:
-    from mplang_policy import Signed
 
 MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
 
@@ -109,7 +106,7 @@ class FrontSession:
         self.begun: set[str] = set()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
-        self.approvals: dict[str, Signed] = {}
+        self.approvals: dict[str, Any] = {}
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False

@@ -55,7 +55,7 @@ class WarmProcess:
         """Prepare it; start another one while it ends, ever more rarely."""
         loop = asyncio.get_running_loop()
         captured = self._config.log_format == "json"
-        argument = {"config": self._config.engine.model_dump(mode="json")}
+        argument = {"config": self._config.for_engines}
         while self.state == "starting":
             await asyncio.sleep(self._delay)
             try:

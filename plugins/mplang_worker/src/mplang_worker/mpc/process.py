@@ -51,12 +51,13 @@ class MpcProcess:
     """Server for the front, which hands it its links, and for the engine, which calls it.
 
     Args:
+        config: the part of the worker's configuration that engines know.
         given: what it is started with.
         sock: socket to the front.
     """
 
-    def __init__(self, given: EngineArgument, sock: socket.socket) -> None:
-        config, name = EngineConfig(**given.config), given.parties[given.rank]
+    def __init__(self, config: EngineConfig, given: EngineArgument, sock: socket.socket) -> None:
+        name = given.parties[given.rank]
         self._given, self._config, self._sock = given, config, sock
         self._calls = CallServer(sock)
         links = Links(
@@ -211,15 +212,18 @@ def _keep_freed_memory() -> None:
     bytearray(16 << 20)
 
 
-def run(argument: dict[str, Any], file: int) -> None:
+def run(argument: EngineArgument, file: int) -> None:
     """Run an MPC process.
 
     Args:
-        argument: an :class:`EngineArgument`, as plain data.
+        argument: what it is started with.
         file: descriptor of the socket to the front.
     """
     _keep_freed_memory()
-    keep = NETWORK if argument["config"]["insecure"] else ()  # links of BRPC have ports
     run_process(
-        "mplang-mpc", argument, file, lambda given, sock: MpcProcess(given, sock).serve(), keep
+        "mplang-mpc",
+        argument,
+        file,
+        lambda config, sock: MpcProcess(config, argument, sock).serve(),
+        lambda config: NETWORK if config.insecure else (),  # links of BRPC have ports
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 
@@ -11,7 +9,7 @@ class SessionArgument(msgspec.Struct, frozen=True, kw_only=True):
     """What each process of a session is started with, and a checker with nothing else.
 
     Attributes:
-        config: the part of the worker's configuration that engines know.
+        config: the part of the worker's configuration that engines know, in JSON.
         coordinator: name of the coordinator.
         session: name of the session.
         rank: rank of this party.
@@ -19,7 +17,7 @@ class SessionArgument(msgspec.Struct, frozen=True, kw_only=True):
         cores: the cores that it may use; all if there are none.
     """
 
-    config: dict[str, Any]
+    config: bytes
     coordinator: str
     session: str
     rank: int
@@ -35,9 +33,11 @@ class EngineArgument(SessionArgument, frozen=True, kw_only=True):
         link: name of its end of the links.
         tls: whether links are encrypted.
         gated: whether the front is asked before a run begins; an engine's alone.
+        sections: names of the sections of the configuration that it may ask about; likewise.
     """
 
     timeout: float
     link: str
     tls: bool
     gated: bool = False
+    sections: list[str] = []

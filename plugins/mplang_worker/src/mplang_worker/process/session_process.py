@@ -10,9 +10,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Collection
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import msgspec
 from mplang_confinement import give_up_calls
 
 from mplang_worker.base.config import EngineConfig
@@ -26,33 +25,32 @@ log = logging.getLogger("mplang.http.engine")
 
 def run_process(
     name: str,
-    argument: dict[str, Any],
+    argument: EngineArgument,
     file: int,
-    serve: Callable[[EngineArgument, socket.socket], None],
-    keep: Collection[str] = (),
+    serve: Callable[[EngineConfig, socket.socket], None],
+    keep: Callable[[EngineConfig], Collection[str]] = lambda config: (),
 ) -> NoReturn:
     """Confine this process, serve the front until that ends the session, and exit.
 
     Args:
         name: of the process, as ps shows it.
-        argument: an :class:`EngineArgument`, as plain data.
+        argument: what it is started with.
         file: descriptor of the socket to the front.
         serve: serves the front.
-        keep: system calls that it keeps, of those that are given up.
+        keep: returns the system calls that it keeps, of those that are given up.
     """
     name_process(name)
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     sys.setswitchinterval(SWITCH_INTERVAL)
     faulthandler.enable()  # so that the log has the stack of native code that crashed
-    given = msgspec.convert(argument, EngineArgument)
-    configure_logging(given.config["name"], given.config["log_format"], given.config["log_level"])
+    config = EngineConfig.read(argument.config)
+    configure_logging(config.name, config.log_format, config.log_level)
     try:
-        config = EngineConfig(**given.config)
-        config.limits.apply(given.cores)
-        give_up_calls(keep)
+        config.limits.apply(argument.cores)
+        give_up_calls(keep(config))
         with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-            serve(given, sock)
+            serve(config, sock)
     except BaseException:
         log.exception("%s ends", name)
         os._exit(1)

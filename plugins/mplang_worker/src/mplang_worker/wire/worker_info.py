@@ -9,7 +9,7 @@ from typing import Any
 from mplang_analysis import MAX_EFFORT
 from mplang_http.ext import UPGRADE, compatible, native_names, versions
 
-from mplang_core.ext import WIRE_VERSION, PluginConflictError, passes, plugin_manager
+from mplang_core.ext import SECTIONS, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_worker.base.config import EngineConfig
 
 
@@ -37,7 +37,7 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
                 "version": record.version,
             }
             for record in plugin_manager.records()
-            if record.status != "disabled"
+            if record.status != "disabled" and record.group != SECTIONS  # its owner's alone
         ],
         "native": native_names(),
         "dialects": None if config.dialects is None else list(config.dialects),
