@@ -108,9 +108,9 @@ class DataSetServer:
         Raises:
             ConfigError: a source is not there, or does not hold what the configuration says.
         """
-        from mplang_data.check import checked  # it is needed once
+        from mplang_data.check import check_data_sets  # it is needed once
 
-        found = checked(self._sets, whole=False)
+        found = check_data_sets(self._sets, whole=False)
         wrong = [f"field 'data.{n}': {each['error']}" for n, each in found.items() if each["error"]]
         if wrong:
             raise ConfigError("\n".join(wrong))

@@ -11,7 +11,7 @@ from mplang_analysis import StorageUse, Stored
 from mplang_core.ext import AdmissionError
 from mplang_data.questions import Ask
 from mplang_data.stored.entry import Entry, Held, StoreError
-from mplang_data.stored.run import StoreRun, read_told
+from mplang_data.stored.run import StoreRun, decode_versions
 
 
 class SinkClient:
@@ -72,7 +72,7 @@ class SinkClient:
     def held(self, name: str) -> Sequence[Held]:
         """Return the versions that are here, whole."""
         answer, _ = self._ask("held", {"name": name})
-        return read_told(answer["held"])
+        return decode_versions(answer["held"])
 
     def begin(self, name: str, members: Sequence[int]) -> None:
         """Begin to store."""

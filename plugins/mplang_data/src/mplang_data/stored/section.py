@@ -12,7 +12,7 @@ from mplang_core.ext import AdmissionError
 from mplang_data.questions import Ask
 from mplang_data.stored.client import SinkClient
 from mplang_data.stored.entry import Held, StoreError, read_entries
-from mplang_data.stored.run import read_told, resolve
+from mplang_data.stored.run import decode_versions, resolve_loads
 from mplang_data.stored.server import SinkServer
 from mplang_data.stored.sink import Sink
 from mplang_data.stored.sink_config import read_sink
@@ -60,7 +60,7 @@ class SinkSection:
         """
         return SinkClient(ask)
 
-    def resolve(
+    def resolve_loads(
         self,
         loads: Sequence[StorageUse],
         names: Sequence[str],
@@ -78,11 +78,11 @@ class SinkSection:
             WireError: what a party tells is malformed.
         """
         held = {
-            rank: {name: read_told(versions) for name, versions in each.items()}
+            rank: {name: decode_versions(versions) for name, versions in each.items()}
             for rank, each in stored.items()
         }
         try:
-            return resolve(loads, names, held)
+            return resolve_loads(loads, names, held)
         except StoreError as error:
             raise AdmissionError(str(error)) from error
 
@@ -106,7 +106,7 @@ class SinkSection:
         found: dict[str, dict[int, Label]] = {}
         for load in loads:
             with contextlib.suppress(StoreError):  # the workers say so, and by name
-                for name, labels in resolve([load], names, held)[1].items():
+                for name, labels in resolve_loads([load], names, held)[1].items():
                     found.setdefault(name, {}).update(labels)
         return found
 

@@ -12,8 +12,8 @@ from typing import Any
 from mplang_core import MPLangError
 from mplang_data.questions import Answer, Asker
 from mplang_data.stored.entry import Entry, StoreError
-from mplang_data.stored.run import tell
-from mplang_data.stored.sink import Opened, Sink
+from mplang_data.stored.run import encode_versions
+from mplang_data.stored.sink import OpenedFile, Sink
 
 log = logging.getLogger("mplang.data")
 
@@ -56,7 +56,7 @@ class SinkServer:
             asker: the session that may load one of them.
             name: name of the value.
         """
-        return tell(self._sink.held(asker.coordinator, name, asker.session))
+        return encode_versions(self._sink.held(asker.coordinator, name, asker.session))
 
     def release(self, session: str) -> None:
         """Let other sessions store what one was storing, as it has ended."""
@@ -115,7 +115,7 @@ class SinkServer:
         entry, opened = self._sink.open(asker.coordinator, args["name"], args["version"])
         log.info("%s loads %s, version %s", asker.coordinator, args["name"], entry.version[:8])
         passed: list[int] = []
-        pipes: list[tuple[Opened, int]] = []
+        pipes: list[tuple[OpenedFile, int]] = []
         for each in opened:
             if each.is_sealed:  # decrypted into the engine's memory, and not into the front's
                 reading, writing = os.pipe()
@@ -151,7 +151,7 @@ def _named(asker: Asker, members: Sequence[int]) -> list[str]:
     return [asker.parties[rank] for rank in members]
 
 
-def _unseal(pipes: Sequence[tuple[Opened, int]]) -> None:
+def _unseal(pipes: Sequence[tuple[OpenedFile, int]]) -> None:
     """Decrypt files into pipes, one after the other; close each once, as its number is reused."""
     left = list(pipes)
     try:
