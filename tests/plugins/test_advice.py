@@ -74,6 +74,8 @@ ELSEWHERE: dict[str, str] = {
     "jnp.sum({0})": MISTAKES + "test_a_function_of_jax_on_a_value",
     "mp.analysis.costs(…)": "plugins/mplang_testing/tests/test_planted_changes.py::"
     "test_messages_that_are_not_counted_are_listed",
+    "mplang_core.ext.check_fetchable(value)": "examples/mplang_grpc/tests/test_planted_holes.py::"
+    "test_a_worker_that_leaves_something_out_is_found",
     "mp.catalogue(…)": "plugins/mplang_data/tests/test_datasets.py::"
     "test_a_program_is_compiled_by_a_catalogue_file",
     "mp.device('P0')(lambda p: p.mean())(padded)": "plugins/mplang_tables/tests/test_tensors.py::"
