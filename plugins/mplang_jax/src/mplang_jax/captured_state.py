@@ -138,7 +138,7 @@ class CapturedState:
     def _array(self, array: np.ndarray[Any, Any]) -> Iterable[Any]:
         self._bytes += array.nbytes
         if array.flags.writeable and self._bytes <= MAX_BYTES:
-            self._undo.append(partial(np.copyto, array, array.copy()))
+            self._undo.append(partial(_set_array, array, array.copy()))
         return array.flat if array.dtype.hasobject else ()
 
     def _iterator(self, iterator: Any) -> Iterable[Any]:
@@ -238,7 +238,15 @@ def _set_item(scope: dict[str, Any], name: str, old: Any) -> None:
         scope.pop(name, None)
 
 
+def _set_array(array: np.ndarray[Any, Any], old: np.ndarray[Any, Any]) -> None:
+    """Write what was there, if the function wrote: others may write to what it only read."""
+    if array.tobytes() != old.tobytes():
+        np.copyto(array, old)
+
+
 def _set_items(container: Any, old: Any) -> None:
+    if _is_as_before(container, old):
+        return
     if isinstance(container, list):
         list.__setitem__(container, slice(None), old)
     elif isinstance(container, bytearray):
@@ -247,6 +255,16 @@ def _set_items(container: Any, old: Any) -> None:
         kind = set if isinstance(container, set) else deque
         kind.clear(container)
         (set.update if kind is set else deque.extend)(container, old)
+
+
+def _is_as_before(container: Any, old: Any) -> bool:
+    """Return whether a container has the same elements, by identity and in the same order."""
+    if isinstance(container, bytearray):
+        return bytes(container) == old
+    if isinstance(container, set):
+        return len(container) == len(old) and {*map(id, set.__iter__(container))} == {*map(id, old)}
+    kind = list if isinstance(container, list) else deque
+    return [*map(id, kind.__iter__(container))] == [*map(id, old)]
 
 
 def _set_entries(entries: dict[Any, Any], old: dict[Any, Any]) -> None:
