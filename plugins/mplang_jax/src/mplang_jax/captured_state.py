@@ -260,7 +260,7 @@ def _set_items(container: Any, old: Any) -> None:
 def _is_as_before(container: Any, old: Any) -> bool:
     """Return whether a container has the same elements, by identity and in the same order."""
     if isinstance(container, bytearray):
-        return bytes(container) == old
+        return bool(bytes(container) == old)
     if isinstance(container, set):
         return len(container) == len(old) and {*map(id, set.__iter__(container))} == {*map(id, old)}
     kind = list if isinstance(container, list) else deque
