@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.errors import KernelError, MPLangError, RunError
+from mplang_core.errors import AdmissionError, KernelError, MPLangError, PartyError, RunError
 from mplang_core.feop import ContextBound
 from mplang_core.ir import Operation, Program, verify
 from mplang_core.mask import Mask
@@ -233,7 +233,12 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
 
 
 def _locate(error: BaseException, op: Operation) -> None:
-    """Set the op and the location of an error, unless an inner op did."""
+    """Set the op and the location of an error, unless an inner op did.
+
+    The call of a whole program is no op of the user: who admits none has the line that it refuses.
+    """
+    if isinstance(error, AdmissionError | PartyError) and op.opcode == "func.call":
+        return
     if getattr(error, "op", None) is None:
         error.op = op.opcode  # type: ignore[attr-defined]
         error.location = str(op.location) if op.location else None  # type: ignore[attr-defined]

@@ -11,7 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mplang_policy import Gate, PublicInput, Run
+from mplang_analysis import PublicInput, RunRequest
+from mplang_policy import Gate
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
 from policy_testbed import NAMES
@@ -35,7 +36,7 @@ def gate(tmp_path):
 def test_an_approval_counts_for_the_uses_that_are_left(gate):
     program = mp.artifact.load(FROZEN / "pay.mpl").program
     asked = asked_of(program, NAMES, "bank", "analyst", "production")
-    run = Run("s", "s-0", asked, [PublicInput(0, (2020,)), PublicInput(1, (6,))])
+    run = RunRequest("s", "s-0", asked, [PublicInput(0, (2020,)), PublicInput(1, (6,))])
     gate.begin(run, gate.decide(run))
     with pytest.raises(AdmissionError, match="its 2 uses are used up"):
         gate.refuse(run, gate.decide(run))

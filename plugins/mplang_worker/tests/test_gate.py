@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -27,7 +28,7 @@ from processes import processes_of_sessions
 from typer.testing import CliRunner
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
+from mplang_core.errors import AdmissionError, PartyError
 
 NAMES = ["bank", "shop", "clinic"]
 PERMIT_ALL = "permit (principal, action, resource);\n"
@@ -149,6 +150,25 @@ def test_what_rules_forbid_is_refused_with_rule_and_line(workers, host):
     assert "no pay to hosts" in workers.last_refusal("bank")
 
 
+def test_a_refusal_is_data_and_what_is_on_record(workers, host):
+    workers.settled("bank")
+    with pytest.raises(PartyError) as found:
+        mp.evaluate(host, pay)
+    (refusal,) = found.value.refusals
+    (row,) = workers.log("bank")[-1].body["refused"]
+    assert (refusal.party, refusal.code, refusal.reason) == (
+        "bank", "forbidden", 'it is forbidden by "no pay to hosts" (bank.cedar:3)'
+    )  # fmt: skip
+    assert refusal.rules == tuple(row["rules"]) == ('"no pay to hosts" (bank.cedar:3)',)
+    assert (refusal.code, refusal.what) == (row["code"], row["what"]) == ("forbidden", "result")
+    assert refusal.columns == tuple(row["columns"]) == ("pay",)
+    assert (refusal.action, refusal.resource) == (row["action"], row["resource"])
+    assert refusal.location == row["line"]
+    assert re.fullmatch(r"test_gate\.py:\d+", refusal.location)
+    assert (found.value.op, found.value.location) == (None, refusal.location)
+    assert isinstance(found.value.__cause__, AdmissionError)
+
+
 def test_a_value_of_before_is_still_the_data_of_whose_it_was(workers, host):
     def give():
         return mp.keep(mp.put("P1", pay()))
@@ -176,8 +196,12 @@ def test_a_value_is_put_where_rules_permit_it_only(workers, host):
         workers.settled(name)
     with mp.with_ctx(host):
         mp.put("P1", np.float64(1))
-        with pytest.raises(mp.MPLangError, match="bank refuses a value that is put"):
+        with pytest.raises(mp.MPLangError, match="bank refuses a value that is put") as found:
             mp.put("P0", np.float64(1))
+    (refusal,) = found.value.refusals
+    assert (refusal.party, refusal.action, refusal.rules) == (
+        "bank", "put", ('"no puts" (bank.cedar:5)',)
+    )  # fmt: skip
     assert workers.log("bank")[-1].kind == "refusal"
     assert workers.log("shop")[-1].kind == "put"
 

@@ -9,7 +9,7 @@ Example:
 
 from mplang_policy.approval import AllowedInput, Approval
 from mplang_policy.budgets import Amount, Budget, over_budget
-from mplang_policy.decision import Decision, Refusal, decide, decide_program
+from mplang_policy.decision import Decision, RefusedRequest, decide, decide_program
 from mplang_policy.envelope import Signed
 from mplang_policy.gate import Gate
 from mplang_policy.gate_config import GateConfig
@@ -34,7 +34,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Names",
-    "Refusal",
+    "RefusedRequest",
     "Request",
     "Rules",
     "Signed",

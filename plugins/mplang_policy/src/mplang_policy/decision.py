@@ -9,32 +9,60 @@ from typing import NamedTuple
 from mplang_analysis import ProgramRequest, Source
 from mplang_analysis.ext import quoted, quoted_line, shortened
 
+from mplang_core.ext import Refusal
 from mplang_policy.approval import Approval
-from mplang_policy.explain import why
+from mplang_policy.explain import Why, why
 from mplang_policy.hints import hints_for
-from mplang_policy.request import Entity, Request, describe
+from mplang_policy.request import Entity, Request, describe, told
 from mplang_policy.requests import column_of, requests_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
+MAX_LISTED = 8  # rules and columns of a refusal
 MAX_LINES = 8  # of a path that are told, beside its ends
 MAX_TEXT = 4000  # bytes of what is told, and of one reason a fourth
 
 
-class Refusal(NamedTuple):
+class RefusedRequest(NamedTuple):
     """A request that rules refuse.
 
     Attributes:
         request: the request.
         verdict: what they said.
-        reason: why, in a sentence.
+        why: why.
         source: some private data that it is about, if it is about a row.
+        advice: what can be changed, so that they permit it.
     """
 
     request: Request
     verdict: Verdict
-    reason: str
+    why: Why
     source: Source | None = None
+    advice: Sequence[str] = ()
+
+    def public(self, party: str, path: Sequence[str] = ()) -> Refusal:
+        """Return it as whoever wants to run the program gets it, and as it is on record.
+
+        Args:
+            party: the name of the party.
+            path: the lines by which its source comes to where it would leave.
+        """
+        fields, columns = told(self.request), self.request.context.get("columns", ())
+        shown = [each.shown for each in self.why.rules]
+        return Refusal(
+            party=party,
+            code=self.why.code,
+            action=fields["action"],
+            resource=fields["resource"],
+            what=str(fields.get("what", "")),
+            rules=tuple(map(shortened, shown[:MAX_LISTED])),
+            lacks=tuple(self.why.lacks),
+            columns=tuple(shortened(each.id) for each in columns[:MAX_LISTED]),
+            location=fields.get("line", ""),
+            path=tuple(map(shortened, path[:MAX_LINES])),
+            reason=shortened(self.why.text, MAX_TEXT // 4),
+            advice=tuple(self.advice),
+        )
 
 
 class Decision(NamedTuple):
@@ -51,7 +79,7 @@ class Decision(NamedTuple):
     """
 
     requests: Sequence[Request]
-    refused: Sequence[Refusal]
+    refused: Sequence[RefusedRequest]
     more: int = 0
     needs_approval: bool = False
     approval: Approval | None = None
@@ -72,6 +100,18 @@ class Decision(NamedTuple):
             for each in self.refused
         ]
 
+    def refusals(self, party: str, paths: Sequence[Sequence[str]] = ()) -> tuple[Refusal, ...]:
+        """Return what is refused first, as whoever wants to run it gets it.
+
+        Args:
+            party: name of the party.
+            paths: as in :meth:`text`.
+        """
+        return tuple(
+            each.public(party, paths[i] if i < len(paths) else ())
+            for i, each in enumerate(self.refused)
+        )
+
     def text(self, party: str, paths: Sequence[Sequence[str]] = ()) -> str:
         """Return why the program is refused, for whoever wants to run it.
 
@@ -81,9 +121,9 @@ class Decision(NamedTuple):
         """
         told = []
         for each, path in itertools.zip_longest(self.refused, paths, fillvalue=()):
-            assert isinstance(each, Refusal)
+            assert isinstance(each, RefusedRequest)
             way = _way(each, path) if len(path) > 1 else ""
-            reason = shortened(each.reason, MAX_TEXT // 4)
+            reason = shortened(each.why.text, MAX_TEXT // 4)
             told.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
         if self.more:
             told.append(f"and {self.more} more")
@@ -109,7 +149,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
         if not verdict.allowed
     ]
     refused = [
-        Refusal(request, verdict, *_why(rules, request, verdict))
+        RefusedRequest(request, verdict, *_why(rules, request, verdict))
         for request, verdict in denied[:MAX_TOLD]
     ]
     needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
@@ -129,13 +169,14 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     """
     units = rules.names.units
     found = decide(rules, requests_of(asked, units), approved=approved)
-    notes = dict.fromkeys(
-        hint
+    refused = [
+        each
+        if each.request.row is None
+        else each._replace(advice=[*hints_for(each.request.row, each.why.lacks, asked, units)])
         for each in found.refused
-        if each.request.row is not None
-        for hint in hints_for(each.request.row, each.reason, asked, units)
-    )
-    return found._replace(notes=list(notes)[:MAX_TOLD])
+    ]
+    notes = dict.fromkeys(hint for each in refused for hint in each.advice)
+    return found._replace(refused=refused, notes=list(notes)[:MAX_TOLD])
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
@@ -144,11 +185,11 @@ def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool)
     return all(verdict.allowed for verdict in rules.decide(asked))
 
 
-def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Source | None]:
-    reason, columns = why(rules, request, verdict)
+def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source | None]:
+    reason = why(rules, request, verdict)
     if request.row is None or request.action == "rely":  # whose data it is does not matter
         return reason, None
-    named = {_column(each) for each in columns if isinstance(each, Entity)}
+    named = {_column(each) for each in reason.about if isinstance(each, Entity)}
     found = [each for each in request.row.sources if column_of(each) in named]
     return reason, (found or request.row.sources)[0]
 
@@ -158,7 +199,7 @@ def _column(entity: Entity) -> str:
     return entity.id.partition("(")[2][:-1] if entity.type == "Aggregate" else entity.id
 
 
-def _way(refusal: Refusal, path: Sequence[str]) -> str:
+def _way(refusal: RefusedRequest, path: Sequence[str]) -> str:
     assert refusal.source is not None
     begin, *through, end = map(quoted_line, path)
     if len(through) > MAX_LINES:

@@ -30,8 +30,26 @@ class Conjunct(NamedTuple):
     body: dict[str, Any]
 
 
-def why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Sequence[Any]]:
-    """Return why a request is refused, in a sentence, and what it is because of, as columns.
+class Why(NamedTuple):
+    """Why a request is refused.
+
+    Attributes:
+        code: ``forbidden``, ``lacking``, ``no-rule`` or ``error``; see :class:`Refusal`.
+        text: a sentence.
+        rules: the rules that forbid it, or the nearest permit.
+        lacks: the fields of the context that it lacks.
+        about: what of its data it is because of, such as columns.
+    """
+
+    code: str
+    text: str
+    rules: Sequence[Statement] = ()
+    lacks: Sequence[str] = ()
+    about: Sequence[Any] = ()
+
+
+def why(rules: Rules, request: Request, verdict: Verdict) -> Why:
+    """Return why a request is refused.
 
     Args:
         rules: the rules that were asked.
@@ -39,19 +57,22 @@ def why(rules: Rules, request: Request, verdict: Verdict) -> tuple[str, Sequence
         verdict: what they said.
     """
     if verdict.errors:
-        told = f"a rule cannot be evaluated, and may be one that forbids: {verdict.errors[0]}"
-        return told, ()
+        text = f"a rule cannot be evaluated, and may be one that forbids: {verdict.errors[0]}"
+        return Why("error", text)
     forbids = [each for each in verdict.rules if each.effect == "forbid"]
     if forbids:
-        told = f"it is forbidden by {' and '.join(each.shown for each in forbids)}"
-        return told, [Entity(*each) for rule in forbids for each in entities(rule.body)]
+        text = f"it is forbidden by {' and '.join(each.shown for each in forbids)}"
+        about = [Entity(*each) for rule in forbids for each in entities(rule.body)]
+        return Why("forbidden", text, forbids, about=about)
     found = nearest(rules, request)
     if found is None:
-        return f'no rule permits anything of Action::"{request.action}"', ()
+        return Why("no-rule", f'no rule permits anything of Action::"{request.action}"')
     statement, lacking = found
     lacks = " and ".join(_explained(each, request) for each in lacking)
+    fields = dict.fromkeys(name for each in lacking for name in _attributes(each.body))
     beyond = [each for conjunct in lacking for each in _beyond(conjunct, request) or ()]
-    return f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}", beyond
+    text = f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}"
+    return Why("lacking", text, [statement], list(fields), beyond)
 
 
 def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunct]] | None:

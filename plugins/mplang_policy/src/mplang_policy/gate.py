@@ -295,7 +295,7 @@ class Gate:
     ) -> NoReturn:
         text = decision.text(self._party, paths)
         self._record("refusal", {**about, **refusal_of(decision), "why": text})
-        raise AdmissionError(text)
+        raise AdmissionError(text, refusals=decision.refusals(self._party, paths))
 
     @contextlib.contextmanager
     def _recording(self, coordinator: str, *, always: bool = False) -> Iterator[Writing]:

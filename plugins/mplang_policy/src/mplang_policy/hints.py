@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mplang_analysis import DisclosureRow, ProgramRequest, What
 
 from mplang_policy.guarded import uncounted
 
-OF_GUARDS = ("context.k", "context.max_share", "context.declassifiers", "context.aggregates")
+OF_GUARDS = ("k", "max_share", "declassifiers", "aggregates")
 NO_GUARD = (
     "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
     "that rules count on it"
 )
 OF_GUARDED = {
-    "context.k": "it tells of smaller groups; a larger k= of mp.guard.aggregate leaves them out",
-    "context.max_share": (
+    "k": "it tells of smaller groups; a larger k= of mp.guard.aggregate leaves them out",
+    "max_share": (
         "it tells of groups of which one unit may have a larger part; max_share= of "
         "mp.guard.aggregate leaves them out"
     ),
@@ -33,20 +33,20 @@ OF_SIDE_CHANNELS = {
 
 
 def hints_for(
-    row: DisclosureRow, reason: str, asked: ProgramRequest, units: Mapping[str, str]
+    row: DisclosureRow, lacks: Sequence[str], asked: ProgramRequest, units: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield what can be changed about a row.
 
     Args:
         row: a row that rules refuse.
-        reason: why.
+        lacks: the fields of the context that it lacks.
         asked: the program.
         units: for each data set of the party the column by which its units differ.
     """
     if row.what in OF_SIDE_CHANNELS:
         yield OF_SIDE_CHANNELS[row.what]
         return
-    lacking = [field for field in OF_GUARDS if field in reason]
+    lacking = [field for field in OF_GUARDS if field in lacks]
     if not lacking:
         return
     mine = [source for source in row.sources if source.party == asked.party]

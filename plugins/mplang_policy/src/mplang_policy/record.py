@@ -32,7 +32,10 @@ def refusal_of(decision: Decision) -> dict[str, Any]:
         As ``refused`` the rows, as ``more`` how many others there are, as ``sha256`` the SHA-256
         of all rows that the decision names, whole.
     """
-    rows = [told(each.request) for each in decision.refused]
+    rows = [
+        {**told(each.request), "code": each.why.code, "rules": [r.shown for r in each.why.rules]}
+        for each in decision.refused
+    ]
     kept, size = list[dict[str, Any]](), 0
     for row in map(_listed, rows):
         size += len(canonical(row))

@@ -60,7 +60,7 @@ class SinkSection:
         """
         return SinkClient(ask)
 
-    def resolve_loads(
+    def resolve(
         self,
         loads: Sequence[StorageUse],
         names: Sequence[str],

@@ -24,6 +24,7 @@ from mplang_core.ext import (
 )
 from mplang_http.base.address import split_address
 from mplang_http.coordinator.exchange import NoResponseError, Response, send_request
+from mplang_http.coordinator.refusals import read_refusals
 from mplang_http.wire.values import Buffer
 
 MAX_SIZE = 1 << 40  # bytes of a response
@@ -186,7 +187,10 @@ class WorkerClient:
         for kind in (AdmissionError, CommError, ShutdownError):
             if described.get("code") == kind.__name__:
                 self._shuts_down = kind is ShutdownError
-                return kind(f"worker {self.name}: {text}")
+                made = kind(f"worker {self.name}: {text}")
+                if isinstance(made, AdmissionError):
+                    made.refusals = read_refusals(described.get("refusals", []))
+                return made
         return RefusedError(self.name, status, str(described.get("code")), text)
 
     def _send_request(

@@ -14,12 +14,13 @@ import msgspec
 from mplang_trace import now
 
 from mplang_core import BaseType, Mask, MPType, Program, TensorType
-from mplang_core.ext import AbortedError, Failure, HostVar, Recorder, RunError, WireError, type_of
+from mplang_core.ext import AbortedError, HostVar, Recorder, RunError, WireError, type_of
 from mplang_http.coordinator.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.coordinator.compatibility import WorkerFacts
 from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
 from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.references import Literal, Ref
+from mplang_http.coordinator.refusals import error_of
 from mplang_http.wire.protocols import PUBLIC_NAME
 from mplang_http.wire.requests import Input, JobRequest, Stored, Uploaded
 from mplang_http.wire.spans import MAX_SPANS, read_spans
@@ -192,7 +193,7 @@ class RemoteWorker:
         if recorder is not None and status.get("observable") is not False:
             self._fetch_spans(recorder, status, sent)
         if status["state"] != "done":
-            raise Failure(**status["error"]).error()
+            raise error_of(status["error"])
         return self._results(job, status["held"])
 
     def _begin(self, job: Job, body: bytes) -> Any:

@@ -31,11 +31,13 @@ class RequestError(Exception):
         status: HTTP status.
         code: error code for programs.
         text: text for people.
+        refusals: what rules of the owner refuse, if that is why.
     """
 
     def __init__(self, status: int, code: str, text: str) -> None:
         super().__init__(text)
         self.status, self.code, self.text = status, code, text[:MAX_TEXT]
+        self.refusals: tuple[errors.Refusal, ...] = ()
 
     @classmethod
     def of(cls, error: BaseException) -> RequestError:
@@ -44,7 +46,9 @@ class RequestError(Exception):
             return error
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)
-            return cls(status, type(error).__name__, str(error))
+            made = cls(status, type(error).__name__, str(error))
+            made.refusals = getattr(error, "refusals", ())
+            return made
         log.error("a request failed: %s; its text is logged at level debug", type(error).__name__)
         log.debug("why the request failed", exc_info=error)
         return cls(500, "internal", f"{type(error).__name__} in the worker; see its log")

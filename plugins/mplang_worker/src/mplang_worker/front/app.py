@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from mplang_http.ext import UPGRADE, JobRequest, Name, Sha256, not_observable
@@ -276,11 +277,13 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
 
 def _error_response(error: RequestError) -> JSONResponse:
-    content = {"error": {"code": error.code, "text": error.text}}
+    described: dict[str, Any] = {"code": error.code, "text": error.text}
+    if error.refusals:
+        described["refusals"] = [asdict(each) for each in error.refusals]
     headers = {"Upgrade": UPGRADE} if error.status == 426 else None
     if error.code in RETRY_AFTER:
         headers = {"Retry-After": str(RETRY_AFTER[error.code])}
-    return JSONResponse(content, error.status, headers)
+    return JSONResponse({"error": described}, error.status, headers)
 
 
 async def _request_error(request: Request, error: Any) -> Response:

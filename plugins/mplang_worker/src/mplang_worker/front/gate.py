@@ -203,6 +203,7 @@ class FrontGate:
         except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
             why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
             log.warning("%s may not run %s: %s", session.key[0], run, error)
+            session.jobs.judge(run, AdmissionError(why))
             return await self._unclear(session, run, why)
         try:
             decision = await in_thread(self._gate.decide, asking)
@@ -212,7 +213,9 @@ class FrontGate:
             await in_thread(self._gate.begin, asking, decision)
         except (AdmissionError, RequestError) as error:
             log.warning("%s may not run %s: %s", session.key[0], run, error)
-            return str(error) if isinstance(error, AdmissionError) else error.text
+            refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
+            session.jobs.judge(run, refusal)
+            return str(refusal)
         session.begun.add(run)
         if session.over:  # it ended while this was written
             await self.end_all(session)

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mplang_core.ext import Failure
+from mplang_core.ext import AdmissionError, Failure
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.step_clock import StepClock
 
@@ -24,6 +24,7 @@ class KnownJob:
         cancelled: time when it was cancelled, if it was.
         settled: whether none of its ops runs any more.
         refused: why the engine did not take it.
+        verdict: the error by which the gate refused it, in place of what the engine says.
         accepted: set once the engine has taken or refused it.
         clock: has the steps at which its end is told; ``None`` if it is told at once.
         ended: set once its status is final.
@@ -34,6 +35,7 @@ class KnownJob:
     cancelled: float | None = None
     settled: bool = False
     refused: RequestError | None = None
+    verdict: dict[str, Any] | None = None
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,11 +93,25 @@ class FrontJobs:
         job = self._known.get(status["run"])
         if job is not None:
             if not job.ended.is_set():
-                job.status = status
+                job.status = _judged(status, job.verdict)
             job.accepted.set()
             job.settled |= settled
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
+
+    def judge(self, run: str, error: AdmissionError) -> None:
+        """Record that the gate refuses a job: the front says why, as its engine cannot be trusted.
+
+        Args:
+            run: name of the run.
+            error: the refusal.
+        """
+        job = self._known.get(run)
+        if job is not None:
+            first = next(iter(error.refusals), None)
+            place = first.location if first is not None and first.location else None
+            failure = asdict(Failure(type(error).__name__, str(error), None, place))
+            job.verdict = failure | {"refusals": [asdict(each) for each in error.refusals]}
 
     def start_clock(self, run: str) -> KnownJob:
         """Have the end of a job told at the steps of a clock, which begins now; return the job.
@@ -165,3 +181,8 @@ class FrontJobs:
         for run in list(self._known):
             failed = {"run": run, "state": "failed", "held": [], "error": error}
             self.update(failed | {"ended": time.time()}, settled=True)
+
+
+def _judged(status: dict[str, Any], verdict: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the status of a job with the error of the gate, if it refused it."""
+    return status if verdict is None or status["error"] is None else {**status, "error": verdict}

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from mplang_core.ext import Refusal
 from mplang_worker.base.config import WorkerMode
 
 WorkerState: TypeAlias = Literal["starting", "ready", "draining", "ended"]
@@ -140,10 +141,11 @@ class Place(Struct):
 
 
 class Failure(Place):
-    """Error of a job, with the op that raised it."""
+    """Error of a job, with the op that raised it, or what the owner's rules refuse of it."""
 
     kind: str
     text: str
+    refusals: list[Refusal] = []
 
 
 class Traffic(Struct):
@@ -184,10 +186,11 @@ class Jobs(Struct):
 
 
 class Why(Struct):
-    """Error code for programs, and a text for people."""
+    """Error code for programs, a text for people, and what the owner's rules refuse."""
 
     code: str
     text: str
+    refusals: list[Refusal] = []
 
 
 class Refused(Struct):
