@@ -79,7 +79,7 @@ def test_damaged_bytes_are_a_wire_error_or_a_table_of_that_type(value, data):
     assert found.schema == arrow.schema(kind)
     found.validate(full=True)
     with contextlib.suppress(duckdb.Error, KernelError):  # a date that is out of SQL's range
-        assert query.run("SELECT * FROM x", {"x": found}, kind).num_rows == found.num_rows
+        assert query.run_sql("SELECT * FROM x", {"x": found}, kind).num_rows == found.num_rows
 
 
 def test_a_slice_is_written_without_the_rest():
