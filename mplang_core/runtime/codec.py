@@ -171,7 +171,10 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
 
 def _codec(kind: BaseType) -> Codec:
     if (found := codecs.get(kind.name)) is None:
-        raise WireError(f"values of type {kind.name!r} have no codec, so they stay at their party")
+        raise WireError(
+            f"no package that is loaded here has a codec for values of type {kind.name!r}; a "
+            "worker loads those that its `plugins` name"
+        )
     return found
 
 

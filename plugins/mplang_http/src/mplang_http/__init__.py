@@ -46,3 +46,8 @@ def _worker(name: str) -> Any:
             "try: pip install mplang-worker"
         )
     return importlib.import_module(plugin.__package__)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

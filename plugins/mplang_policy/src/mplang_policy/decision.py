@@ -108,9 +108,17 @@ class Decision(NamedTuple):
             paths: as in :meth:`text`.
         """
         return tuple(
-            each.public(party, paths[i] if i < len(paths) else ())
+            each._replace(advice=[*each.advice, *self._approvals(party)]).public(
+                party, paths[i] if i < len(paths) else ()
+            )
             for i, each in enumerate(self.refused)
         )
+
+    def _approvals(self, party: str) -> Sequence[str]:
+        """Return what an approval would do, and why those that there are do not count."""
+        if not self.needs_approval:
+            return ()
+        return [f"once {party} has approved this program, its rules permit it", *self.remarks]
 
     def text(self, party: str, paths: Sequence[Sequence[str]] = ()) -> str:
         """Return why the program is refused, for whoever wants to run it.
@@ -128,9 +136,7 @@ class Decision(NamedTuple):
         if self.more:
             told.append(f"and {self.more} more")
         told += self.notes
-        if self.needs_approval:
-            told.append(f"once {party} has approved this program, its rules permit it")
-            told += self.remarks
+        told += self._approvals(party)
         return shortened("\n".join(told), MAX_TEXT)
 
 

@@ -20,3 +20,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(f"mplang_worker.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -68,7 +68,8 @@ class FrontMpc:
                     422,
                     "native",
                     f"worker {self._name} has no native service {name!r}; it has "
-                    f"{', '.join(there) or 'none'}. Install its package there",
+                    f"{', '.join(there) or 'none'}. Its owner has to install its package, and "
+                    "to name that in the worker's `plugins`",
                 )
 
     async def open(self, session: FrontSession, services: Collection[str]) -> Credential | None:
