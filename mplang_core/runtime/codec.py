@@ -84,11 +84,9 @@ def check_fetchable(value: Any) -> None:
 
     Raises:
         RunError: it is a share, a key, a ciphertext or a handle.
+        WireError: nothing that is installed knows its type.
     """
-    try:
-        form = type_of(value).form
-    except WireError:  # as of a table that is yet to be read: it is encoded as another value
-        return
+    form = type_of(value).form
     if form is not Form.PLAIN:
         raise RunError(f"a {form.value} stays at its party; reveal it in the program")
 

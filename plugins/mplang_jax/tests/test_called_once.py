@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import csv
 import itertools
 import random
 from dataclasses import dataclass, field
@@ -185,3 +186,20 @@ def test_what_answers_for_itself_is_not_asked():
     asked.clear()
     CapturedState(lambda x: lazy, ())
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    "iterator", [itertools.cycle([1, 2]), itertools.chain([1], [2]), csv.reader(["1", "2"])]
+)
+def test_an_iterator_that_does_not_say_where_it_is_is_refused(iterator):
+    with pytest.raises(mp.errors.TraceError, match=r"may advance a \w+ that it captures"):
+        compiled(lambda x: x * np.size(next(iterator)))
+
+
+def test_more_than_a_snapshot_has_is_refused_and_numbers_do_not_count():
+    numbers, objects = [0.5] * 200_000, [[i] for i in range(100_001)]
+    seen = []
+    compiled(lambda x: x * np.size(seen.append(len(numbers)) or 1))
+    assert seen == [200_000]
+    with pytest.raises(mp.errors.TraceError, match="captures more than 100000 objects"):
+        compiled(lambda x: x * np.size(objects[0]))

@@ -29,13 +29,16 @@ from mplang_cache import is_installed
 
 from mplang_core.ext import TraceError, at, is_skipped, names_of
 
-MAX_OBJECTS = 10_000
+MAX_OBJECTS = 100_000
 """Maximum number of objects that a snapshot visits."""
 
 MAX_BYTES = 64 << 20
 """Maximum size in bytes of the arrays that a snapshot copies."""
 
 _UNBOUND = object()
+_UNKNOWN = object()
+_LEAVES = (bool, int, float, complex, str, bytes, type(None))
+"""Types of what cannot change, which does not count as an object."""
 
 
 class CapturedState:
@@ -66,9 +69,10 @@ class CapturedState:
         todo: list[Any] = [fn, *args]
         while todo and len(seen) < MAX_OBJECTS:
             value = todo.pop()
-            if id(value) not in seen:
+            if type(value) not in _LEAVES and id(value) not in seen:
                 seen[id(value)] = value
                 todo.extend(self._visit(value))
+        self._is_cut = any(type(each) not in _LEAVES and id(each) not in seen for each in todo)
 
     def restore(self) -> None:
         """Undo the changes since the snapshot.
@@ -76,14 +80,21 @@ class CapturedState:
         Raises:
             TraceError: the function advanced an iterator.
         """
+        name = getattr(self._fn, "__name__", type(self._fn).__name__)
+        twice = "traced twice, with and without 64-bit types"
         for iterator, position in self._iterators:
-            if _position(iterator) != position:
-                name = getattr(self._fn, "__name__", type(self._fn).__name__)
+            if position is _UNKNOWN or _position(iterator) != position:
+                may = "may advance" if position is _UNKNOWN else "advances"
                 raise TraceError(
-                    f"{at()}{name} advances a {type(iterator).__name__} that it captures, and is "
-                    "traced twice, with and without 64-bit types; capture a list of the elements, "
-                    "as by list(it), and take them by number"
+                    f"{at()}{name} {may} a {type(iterator).__name__} that it captures, and is "
+                    f"{twice}; capture a list of the elements, as by list(it), and take them by "
+                    "number"
                 )
+        if self._is_cut:
+            raise TraceError(
+                f"{at()}{name} captures more than {MAX_OBJECTS} objects, and is {twice}, so what "
+                "it may change in them cannot be restored; pass arrays, or capture less"
+            )
         for undo in self._undo:
             undo()
 
@@ -143,7 +154,7 @@ class CapturedState:
 
     def _iterator(self, iterator: Any) -> Iterable[Any]:
         kind = type(iterator)
-        if _package(kind) not in ("builtins", "itertools"):
+        if _package(kind) not in ("builtins", "itertools", "_csv"):
             return self._instance(iterator)  # its state is in its attributes
         self._iterators.append((iterator, _position(iterator)))
         return iterator.__reduce__()[1] if kind in (zip, map, enumerate, filter) else ()
@@ -212,7 +223,10 @@ def _position(iterator: Any) -> Any:
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return frame and (frame.f_lasti, [*map(id, frame.f_locals.values())])
-    return repr(iterator) if type(iterator) is count else length_hint(iterator, -1)
+    if type(iterator) in (zip, map, enumerate, filter):
+        return None  # what it advances is looked at
+    left = repr(iterator) if type(iterator) is count else length_hint(iterator, -1)
+    return _UNKNOWN if left == -1 else left
 
 
 def _content(cell: CellType) -> Any:

@@ -216,12 +216,14 @@ class Simulator(ObservedHost):
         return [worker.state() for worker in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
+        read = getattr(value, "__mplang_fetch__", None)  # of what is read when it is used
+        if read is not None:
+            value = read()
         check_fetchable(value)
         if isinstance(value, np.ndarray):
             value = value.view()
             value.flags.writeable = False  # the array belongs to the party
-        read = getattr(value, "__mplang_fetch__", None)  # of what is read when it is used
-        return value if read is None else read()
+        return value
 
     def close(self) -> None:
         """Stop the threads. A second call does nothing."""

@@ -189,7 +189,7 @@ class WorkerClient:
                 self._shuts_down = kind is ShutdownError
                 made = kind(f"worker {self.name}: {text}")
                 if isinstance(made, AdmissionError):
-                    made.refusals = read_refusals(described.get("refusals", []))
+                    made.refusals = read_refusals(self.name, described.get("refusals", []))
                 return made
         return RefusedError(self.name, status, str(described.get("code")), text)
 

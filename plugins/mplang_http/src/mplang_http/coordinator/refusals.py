@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -11,30 +12,33 @@ from mplang_core.ext import AdmissionError, Failure, MPLangError, Refusal, print
 MAX_REFUSALS = 100
 
 
-def read_refusals(data: Any) -> tuple[Refusal, ...]:
-    """Return the refusals of an error; none if they are malformed. Texts are escaped.
+def read_refusals(party: str, data: Any) -> tuple[Refusal, ...]:
+    """Return the refusals of an error, but for those that are malformed. Texts are escaped.
 
     Args:
-        data: plain data of a worker; untrusted.
+        party: the party whose worker sent them; it speaks for no other.
+        data: plain data of that worker; untrusted.
     """
-    try:
-        sent = msgspec.convert(data, list[dict[str, str | list[str]]])[:MAX_REFUSALS]
-        return tuple(msgspec.convert(_escaped(each), Refusal) for each in sent)
-    except (msgspec.ValidationError, RecursionError):
-        return ()
+    found = []
+    for each in data[:MAX_REFUSALS] if isinstance(data, list) else ():
+        with contextlib.suppress(msgspec.ValidationError, RecursionError):
+            fields = msgspec.convert(each, dict[str, str | list[str]])
+            found.append(msgspec.convert({**_escaped(fields), "party": party}, Refusal))
+    return tuple(found)
 
 
-def error_of(described: Any) -> MPLangError:
+def error_of(party: str, described: Any) -> MPLangError:
     """Return the error of a job, as its worker describes it.
 
     Args:
+        party: the worker's party.
         described: plain data of a worker; untrusted.
 
     Raises:
         LookupError, TypeError, ValueError: it is malformed.
     """
     fields = dict(described)
-    refusals = read_refusals(fields.pop("refusals", []))
+    refusals = read_refusals(party, fields.pop("refusals", []))
     made = Failure(**fields).error()
     if isinstance(made, AdmissionError):
         made.refusals = refusals

@@ -193,7 +193,7 @@ class RemoteWorker:
         if recorder is not None and status.get("observable") is not False:
             self._fetch_spans(recorder, status, sent)
         if status["state"] != "done":
-            raise error_of(status["error"])
+            raise error_of(self.name, status["error"])
         return self._results(job, status["held"])
 
     def _begin(self, job: Job, body: bytes) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ MAX_UNSENT = 400  # messages that it has yet to take and not to answer
 PACKETS = 16  # packets that are read in a turn of the event loop
 ENGINE_ENDED = "engine-ended"  # code of the error of calls that an engine does not answer
 END_TIMEOUT = 5.0  # seconds until the end of a process that was killed is told
+log = logging.getLogger("mplang.http.front")
 
 
 class Usage(NamedTuple):
@@ -223,6 +225,11 @@ class EngineProcess:
                 reply = self._replies.pop(message.get("id", -1), None)
                 if reply is not None and not reply.done():
                     reply.set_exception(RequestError(503, "busy", f"try again: {error}"))
+            except (OverflowError, TypeError, ValueError) as error:  # it is no plain data
+                log.error("a message to an engine cannot be written: %s", type(error).__name__)
+                reply = self._replies.pop(message.get("id", -1), None)
+                if reply is not None and not reply.done():
+                    reply.set_exception(RequestError(500, "internal", "it cannot be written"))
             self._unsent.popleft()
             if file is not None:
                 os.close(file)

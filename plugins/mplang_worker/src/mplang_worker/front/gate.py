@@ -203,7 +203,8 @@ class FrontGate:
         except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
             why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
             log.warning("%s may not run %s: %s", session.key[0], run, error)
-            session.jobs.judge(run, AdmissionError(why))
+            if args.get("whole") is True:  # else another party is to blame
+                session.jobs.judge(run, AdmissionError(why))
             return await self._unclear(session, run, why)
         try:
             decision = await in_thread(self._gate.decide, asking)

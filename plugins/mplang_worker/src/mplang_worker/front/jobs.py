@@ -184,5 +184,15 @@ class FrontJobs:
 
 
 def _judged(status: dict[str, Any], verdict: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the status of a job with the error of the gate, if it refused it."""
-    return status if verdict is None or status["error"] is None else {**status, "error": verdict}
+    """Return the status of a job with the refusal of the gate, and with no other one.
+
+    Args:
+        status: as its engine tells it, which a coordinator's code may have taken over.
+        verdict: the error by which the gate refused the job.
+    """
+    if verdict is not None and status["ended"] is not None:
+        return {**status, "state": "failed", "held": [], "error": verdict}
+    error = status["error"]
+    if isinstance(error, dict) and "refusals" in error:
+        error = {name: value for name, value in error.items() if name != "refusals"}
+    return {**status, "error": error}

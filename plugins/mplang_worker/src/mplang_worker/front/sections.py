@@ -12,6 +12,7 @@ from mplang_worker.base.section_protocols import Asker, Provider
 from mplang_worker.base.sections import section_of
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.threads import in_thread
+from mplang_worker.wire import ipc
 
 T = TypeVar("T")
 log = logging.getLogger("mplang.http.front")
@@ -91,7 +92,9 @@ class OtherSections:
             files: sealed memory files.
         """
         provider = self._providers[section]
-        return Answer(*await in_thread(provider.answer, asker_of(session), method, args, files))
+        answer = Answer(*await in_thread(provider.answer, asker_of(session), method, args, files))
+        ipc.check_message(answer.fields)
+        return answer
 
     def release(self, session: FrontSession) -> None:
         """Release what a session holds, as it has ended."""

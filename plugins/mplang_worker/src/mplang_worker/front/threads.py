@@ -31,11 +31,16 @@ async def in_thread(fn: Callable[..., T], *args: Any) -> T:
             done.set_result(cast(T, result))
 
     def run() -> None:
-        result, failure = None, None
+        result: T | None = None
+        failure: Exception | None = None
         try:
             result = fn(*args)
-        except BaseException as error:
+        except StopIteration as error:  # which a future does not take
+            failure = RuntimeError(str(error))
+        except Exception as error:
             failure = error
+        except BaseException as error:  # such as SystemExit, which would end the loop
+            failure = RuntimeError(f"{type(error).__name__} in a thread")
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(settle, result, failure)
 

@@ -39,6 +39,17 @@ def channel() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
+def check_message(fields: Message) -> None:
+    """Check that a process can be sent something: that is plain data, and not too large.
+
+    Raises:
+        OverflowError, TypeError, ValueError: it cannot.
+    """
+    size = len(_encoder.encode(fields))
+    if size > MAX_SPILLED // 2:
+        raise ValueError(f"a message has at most {MAX_SPILLED // 2} bytes, got {size}")
+
+
 def send(sock: socket.socket, message: Message, file: int | None = None) -> None:
     """Send a packet.
 
