@@ -19,12 +19,12 @@ def read_refusals(party: str, data: Any) -> tuple[Refusal, ...]:
         party: the party whose worker sent them; it speaks for no other.
         data: plain data of that worker; untrusted.
     """
-    found = []
+    refusals = []
     for each in data[:MAX_REFUSALS] if isinstance(data, list) else ():
         with contextlib.suppress(msgspec.ValidationError, RecursionError):
             fields = msgspec.convert(each, dict[str, str | list[str]])
-            found.append(msgspec.convert({**_escaped(fields), "party": party}, Refusal))
-    return tuple(found)
+            refusals.append(msgspec.convert({**_escaped(fields), "party": party}, Refusal))
+    return tuple(refusals)
 
 
 def error_of(party: str, described: Any) -> MPLangError:
