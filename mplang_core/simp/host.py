@@ -279,8 +279,8 @@ class SimpHost(Interpreter, InterpContext):
         if not isinstance(error, Exception):
             return error
         text, op, where = told_of(error)
-        at = (f" in {op}" + f" at {where}" * bool(where)) if op else ""
-        message = f"party {rank} failed{at}"  # who refuses a program quotes the line
+        site = (f" in {op}" + f" at {where}" * bool(where)) if op else ""
+        message = f"party {rank} failed{site}"  # who refuses a program quotes the line
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         return failure
