@@ -170,8 +170,8 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
 def _codec(kind: BaseType) -> Codec:
     if (found := codecs.get(kind.name)) is None:
         raise WireError(
-            f"there is no codec for values of type {kind.name!r} here, so they stay at their party; "
-            "a worker has those of the packages that its `plugins` name"
+            f"there is no codec for values of type {kind.name!r} here, so they stay at their "
+            "party; a worker has those of the packages that its `plugins` name"
         )
     return found
 
