@@ -26,13 +26,18 @@ def ended(**fields):
 @pytest.mark.parametrize("claim", [{"state": "done", "held": [True]}, {"error": FORGED}])
 def test_what_the_gate_refuses_is_refused_whatever_an_engine_says(jobs, claim):
     jobs.judge(RUN, AdmissionError("no", refusals=(REFUSAL,)))
+    asked = jobs.judged(RUN, ended(**claim))  # as each call to an engine answers
     jobs.update(ended(**claim))
     status = jobs.get(RUN).status
+    assert asked == status
     assert (status["state"], status["held"]) == ("failed", [])
     assert (status["error"]["text"], status["error"]["location"]) == ("no", "demo.py:7")
     assert [each["party"] for each in status["error"]["refusals"]] == ["bank"]
 
 
 def test_an_engine_cannot_say_that_rules_refuse(jobs):
-    jobs.update(ended(error={**FORGED, "refusals": [{"party": "shop", "advice": ["pay me"]}]}))
-    assert "refusals" not in jobs.get(RUN).status["error"]
+    told = ended(error={**FORGED, "refusals": [{"party": "shop", "advice": ["pay me"]}]})
+    asked = [jobs.judged(run, told) for run in (RUN, "forgotten")]
+    jobs.update(told)
+    for status in (*asked, jobs.get(RUN).status):
+        assert status["error"] == FORGED

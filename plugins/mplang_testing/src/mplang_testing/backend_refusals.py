@@ -46,7 +46,7 @@ class BackendRefusals(Suite, kit=True):
     """
 
     def _host(self, parties: int) -> AbstractContextManager[SimpHost]:
-        raise NotImplementedError
+        raise NotImplementedError("a BackendSuite gives _host(self, parties)")
 
     def test_a_worker_verifies_what_it_is_sent(self) -> None:
         """A program that lies of a type, or of who holds a value, runs at no party."""

@@ -81,7 +81,7 @@ class JobCalls:
                 session.jobs.refuse(run, error)
             raise
         session.jobs.update(done)
-        return done
+        return session.jobs.judged(run, done)
 
     async def status(
         self, coordinator: str, name: str, run: str
@@ -112,12 +112,12 @@ class JobCalls:
             return job.status, job
         asking = self._engines.call("status", coordinator, name, run=run)
         if job is None:
-            return await asking, None
+            return session.jobs.judged(run, await asking), None
         try:
             done = await asyncio.wait_for(asking, BUSY)
         except TimeoutError:
             return job.status, job
-        job.status |= {} if job.ended.is_set() else done
+        job.status |= {} if job.ended.is_set() else session.jobs.judged(run, done)
         return job.status, job
 
     async def cancel(self, coordinator: str, name: str, run: str, reason: str) -> dict[str, Any]:
@@ -140,9 +140,9 @@ class JobCalls:
         asking = self._engines.call("cancel", coordinator, name, run=run, reason=reason)
         job = session.jobs.get(run)
         if job is None:
-            return dict(await asking)
+            return session.jobs.judged(run, dict(await asking))
         with contextlib.suppress(TimeoutError):
-            return dict(await asyncio.wait_for(asking, BUSY))
+            return session.jobs.judged(run, dict(await asyncio.wait_for(asking, BUSY)))
         return job.status
 
     async def release(self, coordinator: str, name: str, body: Any) -> dict[str, Any]:

@@ -99,6 +99,11 @@ class FrontJobs:
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
 
+    def judged(self, run: str, status: dict[str, Any]) -> dict[str, Any]:
+        """Return the status of a job, as its engine tells it, with what the gate says of it."""
+        job = self._known.get(run)
+        return _judged(status, None if job is None else job.verdict)
+
     def judge(self, run: str, error: AdmissionError) -> None:
         """Record that the gate refuses a job: the front says why, as its engine cannot be trusted.
 
@@ -190,9 +195,9 @@ def _judged(status: dict[str, Any], verdict: dict[str, Any] | None) -> dict[str,
         status: as its engine tells it, which a coordinator's code may have taken over.
         verdict: the error by which the gate refused the job.
     """
-    if verdict is not None and status["ended"] is not None:
+    if verdict is not None and status.get("ended") is not None:
         return {**status, "state": "failed", "held": [], "error": verdict}
-    error = status["error"]
-    if isinstance(error, dict) and "refusals" in error:
-        error = {name: value for name, value in error.items() if name != "refusals"}
-    return {**status, "error": error}
+    error = status.get("error")
+    if not isinstance(error, dict) or "refusals" not in error:
+        return status
+    return {**status, "error": {k: v for k, v in error.items() if k != "refusals"}}
