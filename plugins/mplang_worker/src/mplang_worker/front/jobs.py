@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from mplang_core.ext import AdmissionError, Failure
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.step_clock import StepClock
+
+Status: TypeAlias = dict[str, Any]
+"""Status of a job, or its error, as plain data."""
 
 MAX_KNOWN = 2000  # jobs that have ended
 
@@ -30,12 +33,12 @@ class KnownJob:
         ended: set once its status is final.
     """
 
-    status: dict[str, Any]
+    status: Status
     begun: float = field(default_factory=time.monotonic)
     cancelled: float | None = None
     settled: bool = False
     refused: RequestError | None = None
-    verdict: dict[str, Any] | None = None
+    verdict: Status | None = None
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,7 +64,7 @@ class FrontJobs:
         """Return the job that is submitted now, or was submitted before."""
         found = self._known.get(run)
         if found is None:
-            status: dict[str, Any] = {
+            status: Status = {
                 "run": run,
                 "state": "queued",
                 "held": [],
@@ -88,7 +91,7 @@ class FrontJobs:
             job.accepted.set()
             self._end(run, job)
 
-    def update(self, status: dict[str, Any], *, settled: bool = False) -> None:
+    def update(self, status: Status, *, settled: bool = False) -> None:
         """Record the status of a job."""
         job = self._known.get(status["run"])
         if job is not None:
@@ -99,7 +102,7 @@ class FrontJobs:
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
 
-    def judged(self, run: str, status: dict[str, Any]) -> dict[str, Any]:
+    def judged(self, run: str, status: Status) -> Status:
         """Return the status of a job, as its engine tells it, with what the gate says of it."""
         job = self._known.get(run)
         return _judged(status, None if job is None else job.verdict)
@@ -188,7 +191,7 @@ class FrontJobs:
             self.update(failed | {"ended": time.time()}, settled=True)
 
 
-def _judged(status: dict[str, Any], verdict: dict[str, Any] | None) -> dict[str, Any]:
+def _judged(status: Status, verdict: Status | None) -> Status:
     """Return the status of a job with the refusal of the gate, and with no other one.
 
     Args:
