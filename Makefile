@@ -110,6 +110,12 @@ test-failures: setup ## tests: break workers, links and hosts amid SPU jobs, eac
 	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
 		plugins/mplang_worker/tests/test_failures_spu.py plugins/mplang_worker/tests/test_stored_kills.py
 
+MINUTES ?= 30
+HOSTS ?= 6
+
+soak: setup ## tests: run HOSTS hosts for MINUTES on three organizations whose workers restart, certificates rotate and rules change
+	@PYTHONPATH=plugins/mplang_worker/tests $(BIN)/python plugins/mplang_worker/tests/soak.py --minutes $(MINUTES) --hosts $(HOSTS) $(ARGS)
+
 test-noninterference: setup ## tests: hold 20,000 random programs, and 500 on live workers, against their disclosure tables (two hours)
 	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \
 		plugins/mplang_analysis/tests/noninterference/test_noninterference.py $(ARGS)
