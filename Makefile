@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same sweep fuzz lint accuracy sml bench wheels changelog clean
+.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml bench wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
