@@ -21,7 +21,7 @@ class SlowGate:
         self.writes, self.goes_on = threading.Event(), threading.Event()
 
     def decide(self, asking):
-        return SimpleNamespace(allowed=True)
+        return SimpleNamespace(allowed=True, approval_id="")
 
     def begin(self, asking, decision):
         self.writes.set()

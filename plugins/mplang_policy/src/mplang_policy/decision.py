@@ -91,6 +91,11 @@ class Decision(NamedTuple):
         """Whether the program may run."""
         return not self.refused
 
+    @property
+    def approval_id(self) -> str:
+        """Name of the approval by which the program may run; empty if it needs none."""
+        return "" if self.approval is None else self.approval.id
+
     def sources(self) -> list[tuple[str, int, str] | None]:
         """Return for each refusal that is told its row's line, and party and name of some data."""
         return [

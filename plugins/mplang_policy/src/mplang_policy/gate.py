@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,7 @@ from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
+from mplang_policy.stopping import listed, rest_on, stores, withdraw, withdrawn
 
 ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
 log = logging.getLogger("mplang.policy")
@@ -164,6 +165,8 @@ class Gate:
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
+                if approval is not None and stores(asked):
+                    rest_on(writing, asked.coordinator, run.run, approval.id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 heads = {peer: list(head) for peer, head in run.heads.items()}
                 writing.add("run", shortened_fields({**about, "rows": rows, "heads": heads}))
@@ -218,6 +221,44 @@ class Gate:
             AdmissionError: it cannot be recorded, so it may not happen.
         """
         self._record(kind, about)
+
+    def revoked(self) -> Collection[str]:
+        """Return the names of the approvals that were revoked.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return self._ledger.revoked()
+
+    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
+        """Return the runs whose results may not be loaded: stopped, or approved no more.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names; untrusted.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return withdrawn(self._ledger, coordinator, runs)
+
+    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
+        """Withdraw runs, and have on record that the owner has stopped them.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._recording(coordinator, always=True) as writing:
+            withdraw(writing, coordinator, runs)
+            fields = {"coordinator": coordinator, **about, "runs": listed(runs)}
+            writing.add("stopped", shortened_fields(fields))
 
     def _record(self, kind: str, about: Mapping[str, Any]) -> None:
         with self._recording(str(about.get("coordinator")), always=kind in ALWAYS) as writing:
@@ -325,6 +366,14 @@ class Gate:
             with self._recording(coordinator, always=True) as writing:
                 writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": why}))
         return AdmissionError(full)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Read the log inside of ``with``."""
+        try:
+            yield
+        except LedgerError as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: LedgerError) -> AdmissionError:
         self._failure = str(error)

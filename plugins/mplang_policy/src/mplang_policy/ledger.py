@@ -47,6 +47,14 @@ CREATE TABLE IF NOT EXISTS spent (
 CREATE TABLE IF NOT EXISTS heads (
   peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS rests (
+  coordinator TEXT NOT NULL, run TEXT NOT NULL, approval TEXT NOT NULL,
+  PRIMARY KEY (coordinator, run, approval)
+) STRICT;
+CREATE TABLE IF NOT EXISTS stopped (
+  coordinator TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (coordinator, run)
+) STRICT;
+CREATE TABLE IF NOT EXISTS paused (coordinator TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
 """
 
 _WRITTEN = f"""
@@ -269,6 +277,11 @@ class Ledger:
             rows = self._file.execute("SELECT peer, number, hash FROM heads").fetchall()
         return {peer: Head(number, digest) for peer, number, digest in rows}
 
+    def rows(self, query: str, *args: Any) -> list[Any]:
+        """Return the rows of a query."""
+        with self._lock, _told(self._path):
+            return self._file.execute(query, args).fetchall()
+
     def has(self, head: Head) -> bool:
         """Return whether the log has an entry as a peer remembers it, or has archived it."""
         if head.number == 0:
@@ -368,6 +381,10 @@ class Writing:
     def revoke(self, approval: str) -> None:
         """Have an approval not count any more."""
         self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
+
+    def change(self, query: str, *args: Any) -> None:
+        """Execute a statement inside of the transaction."""
+        self._file.execute(query, args)
 
     def _one(self, query: str, name: str) -> Any:
         found = self._file.execute(query, (name,)).fetchone()

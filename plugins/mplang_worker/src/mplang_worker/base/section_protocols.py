@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from mplang_analysis import LogHead, RunRequest, StorageUse, Stored
@@ -305,10 +305,44 @@ class Gate(Protocol):
             AdmissionError: it cannot be recorded, so it may not happen.
         """
 
+    def revoked(self) -> Collection[str]:
+        """Return the names of the approvals that were revoked.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
+        """Return the runs whose results may not be loaded: stopped, or approved no more.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names; untrusted.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
+        """Withdraw runs, and append to the log that the owner has stopped them.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+
 
 @runtime_checkable
 class Decision(Protocol):
     """Decision of a gate on a run."""
+
+    @property
+    def approval_id(self) -> str:
+        """Name of the approval that the run rests on; empty if it needs none."""
 
     @property
     def allowed(self) -> bool:

@@ -33,6 +33,7 @@ from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
 from mplang_worker.front.session import FrontSession, Key, check_room
 from mplang_worker.front.session_credentials import SessionCredentials
+from mplang_worker.front.stopping import watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.process.cgroups import Cgroups
@@ -44,7 +45,7 @@ from mplang_worker.wire.requests import LinkRequest, SessionRequest
 
 START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
-BUSY = 1.0  # seconds after which the front answers for an engine
+STOP_TIMEOUT = 0.2  # seconds that it has to tell its peers that its owner stops it
 log = logging.getLogger("mplang.http.front")
 
 T = TypeVar("T")
@@ -131,6 +132,7 @@ class Engines:
         self.storage.start()
         self.begin(self.warm.warm_up())
         self.begin(watch(self._config, self))
+        self.begin(watch_revocations(self, self._config.name))
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""
@@ -147,9 +149,7 @@ class Engines:
             session.ending = True  # so that its engine is not taken for lost
             session.jobs.fail("the worker ends")
             self.gate.forget(session)
-            for process in (session.process, session.mpc.process):
-                if process is not None:
-                    process.kill()
+            session.kill()
         self.warm.close()
         self.gate.close()
 
@@ -452,6 +452,19 @@ class Engines:
     def end_soon(self, session: FrontSession, why: str, *, kill: bool = False) -> None:
         """End a session without waiting; at once, and as a crash, if it is to be killed."""
         self.begin(self._end(session, why, kill=kill))
+
+    async def end_now(self, session: FrontSession, why: str) -> None:
+        """End a session and its processes at once, as its owner wants; no run of it has failed."""
+        ending, session.ending, session.closed = session.ending, True, True
+        self._ended.add(session.key, why)
+        process = None if ending else session.process
+        if process is not None:  # so that its peers are told why, if it can
+            with contextlib.suppress(RequestError, TimeoutError):
+                await asyncio.wait_for(process.call("close", reason=why), STOP_TIMEOUT)
+        session.kill()
+        self._forget(session, why)
+        if process is not None:
+            await process.end(why, kill=True)
 
     async def shut_down(self, why: str, late: str, patience: float) -> None:
         """End all sessions, and wait until their coordinators have been told.

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +42,10 @@ MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
 TOLD = (MPLangError, RequestError)
+WITHDRAWN = (
+    "the run that stored it was stopped by the owner, or rests on an approval that was revoked; "
+    "remove it, and make it anew"
+)
 log = logging.getLogger("mplang.http.front")
 
 
@@ -73,6 +77,11 @@ class FrontGate:
     def is_there(self) -> bool:
         """Whether the worker has a gate; else everything may run, and nothing is on record."""
         return self._gate is not None
+
+    @property
+    def provider(self) -> Gate | None:
+        """The gate itself; ``None`` if there is none."""
+        return self._gate
 
     @property
     def state(self) -> str:
@@ -218,9 +227,11 @@ class FrontGate:
             session.jobs.judge(run, refusal)
             return str(refusal)
         session.begun.add(run)
+        if decision.approval_id:
+            session.rests[run] = decision.approval_id
         if session.over:  # it ended while this was written
             await self.end_all(session)
-        session.permitted = permitted_of(asking.asked, session.request.rank)
+        session.permitted = permitted_of(asking.asked, session.request.rank, run)
         return ""
 
     async def _unclear(self, session: FrontSession, run: str, why: str) -> str:
@@ -247,6 +258,7 @@ class FrontGate:
         await self._storage.check_told(session, Opening.read(mine))
         facts = RunFacts.read(found)
         asked = await in_thread(self._asked, session, facts.program)
+        await self._check_loads(session, asked)
         inputs = tuple(PublicInput(*each) for each in facts.inputs)
         logs, approvals = _logs(session, openings), tuple(session.approvals.values())
         return RunRequest(session.link, run, asked, inputs, facts.given, *logs, approvals)
@@ -305,8 +317,29 @@ class FrontGate:
             name = str(entry.get("name")) if isinstance(entry, dict) else ""
             if not permitted.labels.get(name, frozenset()) <= _sources_of(entry, session):
                 return False
+            if not isinstance(entry, dict) or entry.get("run") != permitted.run:
+                return False
         action = {"open": "load", "remove": "remove"}.get(method, "store")
         return (action, name) in permitted.storage
+
+    async def withdrawn(self, session: FrontSession, runs: Sequence[str]) -> Collection[str]:
+        """Return those of the runs that stored something whose results may not be loaded."""
+        if self._gate is None or not runs:
+            return ()
+        return await in_thread(self._gate.withdrawn, session.key[0], runs)
+
+    async def _check_loads(self, session: FrontSession, asked: ProgramRequest) -> None:
+        """Refuse to load what a run has stored that was stopped, or is approved no more.
+
+        Raises:
+            AdmissionError: the program loads such a value here.
+        """
+        mine = session.request.rank
+        names = [name for what, name, at in asked.storage if what == "load" and mine in at]
+        entries = await self._storage.told(session.key[0]) if names else {}
+        runs = {str(entries[name]["run"]): name for name in names if name in entries}
+        for run in await self.withdrawn(session, list(runs)):
+            raise AdmissionError(f"{self._config.name} does not load {runs[run]!r}: {WITHDRAWN}")
 
     def forget(self, session: FrontSession) -> None:
         """End the checker of a session."""
@@ -394,14 +427,16 @@ class FrontGate:
             await in_thread(self._gate.record, kind, fields)
 
 
-def permitted_of(asked: ProgramRequest, rank: int) -> Permitted:
+def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
     """Return what the engine of a run may ask for.
 
     Args:
         asked: what the run does.
         rank: this party.
+        run: name of the run.
     """
     return Permitted(
+        run=run,
         reads=frozenset(asked.reads),
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},

@@ -56,6 +56,11 @@ class FrontJobs:
         """Number of jobs that have not ended."""
         return len(self._active)
 
+    @property
+    def unfinished(self) -> list[str]:
+        """Names of the jobs that have not ended."""
+        return sorted(self._active)
+
     def get(self, run: str) -> KnownJob | None:
         """Return a job."""
         return self._known.get(run)

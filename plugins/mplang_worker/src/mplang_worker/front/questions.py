@@ -16,7 +16,7 @@ from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.base.sections import DATA, SINK
 from mplang_worker.front.data_sets import FrontDataSets
-from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.gate import WITHDRAWN, FrontGate
 from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
@@ -125,12 +125,24 @@ class FrontQuestions:
             if section == SINK:
                 if not self._gate.may_store(session, method, args):
                     return Answer({"refused": "the run that was permitted does not say so"})
-                return await self._storage.answer(session, method, args, files)
+                answer = await self._storage.answer(session, method, args, files)
+                return await self._checked(session, answer) if method == "open" else answer
             return await self._others.answer(session, section, method, args, files)
         except Exception as error:  # it would wait for ever
             log.error("an engine's question cannot be answered: %s", type(error).__name__)
             log.debug("why", exc_info=error)
             return Answer({"refused": "it cannot be answered", "failed": "it cannot be answered"})
+
+    async def _checked(self, session: FrontSession, answer: Answer) -> Answer:
+        """Return what is loaded, or a refusal if the run that has stored it was stopped."""
+        run = str(answer.fields.get("entry", {}).get("run", ""))
+        if not await self._gate.withdrawn(session, [run]):
+            return answer
+        for file in answer.files:
+            os.close(file)
+        if answer.afterwards is not None:  # closes what is to be decrypted: nobody reads it
+            await in_thread(answer.afterwards)
+        return Answer({"refused": WITHDRAWN})
 
     def taken(self, session: FrontSession, receipt: str) -> None:
         """Note that an engine has taken an answer, whose receipt it could not know before."""

@@ -28,11 +28,13 @@ class Permitted(NamedTuple):
     """What the engine of a run may ask for, if there is a gate.
 
     Attributes:
+        run: name of the run.
         reads: columns of data sets.
         storage: actions and names.
         labels: by name what flows into what it leaves in storage here.
     """
 
+    run: str = ""
     reads: frozenset[str] = frozenset()
     storage: frozenset[tuple[str, str]] = frozenset()
     labels: Mapping[str, frozenset[Source]] = {}
@@ -85,6 +87,7 @@ class FrontSession:
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
+        rests: by the name of a run that has begun, the approval that it rests on, if it needs one.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
         seen: time of the last request.
@@ -104,6 +107,7 @@ class FrontSession:
         self.mpc = SessionMpc()
         self.permitted = NOTHING
         self.begun: set[str] = set()
+        self.rests: dict[str, str] = {}
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
         self.approvals: dict[str, Any] = {}
@@ -129,6 +133,12 @@ class FrontSession:
     def statement(self, role: Role) -> str:
         """Return what the certificates of the keys of its processes of a role state."""
         return session_statement(*self.key, self.parties, role)
+
+    def kill(self) -> None:
+        """End its processes at once, whatever they do."""
+        for process in (self.process, self.mpc.process, self.checker):
+            if process is not None:
+                process.kill()
 
     def process_of(self, link: str) -> EngineProcess | None:
         """Return the process that has an end of the links; ``None`` if it has ended."""

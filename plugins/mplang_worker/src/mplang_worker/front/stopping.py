@@ -1,0 +1,85 @@
+"""Runs that the owner of a worker stops: their sessions end at once, and what they made is gone.
+
+A session ends whole, with its engine: what other runs of it made may be made of what the stopped
+one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from mplang_core.ext import AdmissionError
+from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.session import FrontSession
+from mplang_worker.front.threads import in_thread
+
+INTERVAL = 0.25  # seconds between two looks at the approvals that were revoked
+log = logging.getLogger("mplang.http.front")
+
+
+class Stoppable(Protocol):
+    """Sessions of a worker, as their owner stops them."""
+
+    gate: FrontGate
+
+    @property
+    def sessions(self) -> Sequence[FrontSession]:
+        """The sessions that are open."""
+
+    async def end_now(self, session: FrontSession, why: str) -> None:
+        """End a session and its processes at once."""
+
+
+async def stop(engines: Stoppable, session: FrontSession, why: str, by: str) -> None:
+    """End a session at once, withdraw what its runs have stored, and have that on record.
+
+    The session is ended first: a log that cannot be written stops nobody who stops a run.
+
+    Args:
+        engines: the sessions of the worker.
+        session: the session.
+        why: why, as its coordinator is told.
+        by: who stops it, for the log.
+    """
+    runs = session.begun.union(session.jobs.unfinished)
+    await engines.end_now(session, why)
+    if engines.gate.provider is None:
+        return
+    about = {"session": session.link, "why": why, "by": by}
+    try:
+        await in_thread(engines.gate.provider.stop, session.key[0], runs, about)
+    except AdmissionError as error:
+        log.error("a run was stopped, and that is not on record: %s", error)
+
+
+async def watch_revocations(engines: Stoppable, name: str) -> None:
+    """Stop what rests on approvals that are revoked, by another process, too; for good.
+
+    Args:
+        engines: the sessions of the worker.
+        name: name of the worker.
+    """
+    while engines.gate.provider is not None:
+        await asyncio.sleep(INTERVAL)
+        resting = [session for session in engines.sessions if session.rests]
+        if not resting:
+            continue
+        try:
+            revoked = await in_thread(engines.gate.provider.revoked)
+        except AdmissionError:  # which is logged, and nothing begins meanwhile
+            continue
+        ended = [_stop_resting(engines, each, set(revoked), name) for each in resting]
+        await asyncio.gather(*ended)
+
+
+async def _stop_resting(
+    engines: Stoppable, session: FrontSession, revoked: set[str], name: str
+) -> None:
+    """Stop a session if one of its runs rests on an approval that was revoked."""
+    for approval in sorted(revoked & set(session.rests.values())):
+        why = f"the owner of {name} revoked approval {approval}, on which a run of it rests"
+        await stop(engines, session, why, "revoke")
+        return
