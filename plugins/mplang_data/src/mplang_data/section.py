@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mplang_core import BaseType
@@ -108,12 +108,30 @@ class DataSetServer:
         Raises:
             ConfigError: a source is not there, or does not hold what the configuration says.
         """
-        from mplang_data.check import check_data_sets  # it is needed once
+        _check(self._sets)
 
-        found = check_data_sets(self._sets, whole=False)
-        wrong = [f"field 'data.{n}': {each['error']}" for n, each in found.items() if each["error"]]
-        if wrong:
-            raise ConfigError("\n".join(wrong))
+    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+        """Return what makes changed data sets count; those that are new or others are checked.
+
+        Args:
+            fields: the section, as :meth:`DataSection.read` returns it.
+            worker: the worker's configuration, as plain data.
+
+        Raises:
+            ConfigError: a source is not there, or does not hold what the configuration says.
+        """
+        after = read_data_sets(fields, "/")
+        _check({name: each for name, each in after.items() if self._is_other(name, each)})
+
+        def commit() -> None:
+            self._sets = after
+
+        return commit
+
+    def _is_other(self, name: str, after: DataSet) -> bool:
+        """Return whether a data set is new, or differs in more than who reads it."""
+        before = self._sets.get(name)
+        return before is None or before != after.model_copy(update={"readers": before.readers})
 
     def descriptions(self, coordinator: str) -> dict[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""
@@ -140,9 +158,9 @@ class DataSetServer:
             args: name and type; untrusted.
             files: none.
         """
-        (name, kind), coordinator = _read(args), asker.coordinator
+        (name, kind), coordinator, sets = _read(args), asker.coordinator, self._sets
         try:
-            opened = open_for(self._sets, name, kind, coordinator)
+            opened = open_for(sets, name, kind, coordinator)
         except NoDataSetError:
             log.warning("%s is no reader of a data set %r", coordinator, name)
             return {"unknown": True}, (), None
@@ -155,7 +173,7 @@ class DataSetServer:
             log.error("data set %s cannot be read: %s", name, type(error).__name__)
             return {"failed": "its source cannot be opened"}, (), None
         log.info("%s reads data set %s", coordinator, name)
-        data_set = self._sets[name]
+        data_set = sets[name]
         fields = {"kind": data_set.kind, "description": data_set.public()}
         return fields, opened.files, None
 
@@ -201,6 +219,15 @@ class DataSetClient:
             yield opened
         finally:
             opened.close()
+
+
+def _check(data_sets: Mapping[str, DataSet]) -> None:
+    from mplang_data.check import check_data_sets  # it is seldom needed
+
+    found = check_data_sets(data_sets, whole=False)
+    wrong = [f"field 'data.{n}': {each['error']}" for n, each in found.items() if each["error"]]
+    if wrong:
+        raise ConfigError("\n".join(wrong))
 
 
 def _read(args: Mapping[str, Any]) -> tuple[str, BaseType]:

@@ -61,14 +61,11 @@ class Gate:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._party = party
+        self._log = config.log
         self._versions = versions
         self._approvals = Approvals(config)
         self._budgets = config.budgets
-        strange = [name for name in config.budgets if names.unknown("DataSet", name)]
-        if strange:
-            raise ConfigError(f"field 'gate.budgets': there is no data set {strange[0]!r} here")
-        self._rules = LiveRules(config.policy, names)
-        self._rules.current()
+        self._rules = _rules_of(config, names)
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
         self._failure = ""  # why the log could not be written when that was last tried
@@ -78,6 +75,27 @@ class Gate:
             self._quota = Quota(party, most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
+
+    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+        """Return what makes other budgets, quotas, approvers, rules and names count.
+
+        Args:
+            fields: those of a :class:`GateConfig`, with absolute paths.
+            worker: the worker's configuration, as plain data; tells what rules may name.
+
+        Raises:
+            ConfigError: the rules or a key is wrong, or the log is another one.
+        """
+        config = GateConfig(**fields)
+        if config.log != self._log:
+            raise ConfigError("field 'gate.log': another log counts from a restart only")
+        approvals, rules = Approvals(config), _rules_of(config, Names.of(worker))
+
+        def commit() -> None:
+            self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
+            self._quota.set_limit(Used(config.entries, config.bytes))
+
+        return commit
 
     def close(self) -> None:
         """Close the log."""
@@ -379,3 +397,19 @@ class Gate:
         self._failure = str(error)
         log.error("nothing runs: %s", error)
         return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
+
+
+def _rules_of(config: GateConfig, names: Names) -> LiveRules:
+    """Return the rules of a configuration.
+
+    Raises:
+        ConfigError: they are wrong, or a budget is of no data set.
+    """
+    strange = [name for name in config.budgets if names.unknown("DataSet", name)]
+    if strange:
+        raise ConfigError(
+            f"field 'gate.budgets.{strange[0]}': there is no data set {strange[0]!r} here"
+        )
+    rules = LiveRules(config.policy, names)
+    rules.current()
+    return rules

@@ -76,6 +76,14 @@ class Quota:
                 )
         return ""
 
+    def set_limit(self, most: Used) -> None:
+        """Have another limit count from now on.
+
+        Args:
+            most: what a coordinator may cause in a day.
+        """
+        self._most = most
+
     def count(self, coordinator: str, more: Used) -> None:
         """Count what a coordinator has caused."""
         with self._lock:

@@ -14,6 +14,7 @@ from mplang_worker.base.section_protocols import (
     Gate as Gate,
     GateSection as GateSection,
     Provider as Provider,
+    Reloadable as Reloadable,
     Section as Section,
     Store as Store,
     StoreClient as StoreClient,

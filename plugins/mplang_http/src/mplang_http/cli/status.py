@@ -31,6 +31,7 @@ class _Health(msgspec.Struct):
     native: list[str] = []
     failures: _Failures | None = None
     gate: Literal["none", "open", "shut"] = "none"
+    configuration: Literal["current", "refused"] = "current"
     expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
 
 
@@ -51,7 +52,7 @@ def cluster_status(
         such as ``spu``, which run in MPC processes, ``failures``: the coordinator's failed runs
         there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
         mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
-        days``, and ``why`` it is lost or its gate shut.
+        days``, and ``why`` it is lost, its gate shut or its changed configuration refused.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -80,6 +81,11 @@ def cluster_status(
             row["gate"] = health.gate
             if health.gate == "shut":
                 row["why"] = "its rules or its log are broken; its own log tells its owner why"
+            elif health.configuration == "refused":
+                row["why"] = (
+                    "its configuration was changed and is wrong, so the one before counts; its own "
+                    "log tells its owner why"
+                )
             if health.failures is not None:
                 row["failures"] = f"{health.failures.used} of {health.failures.limit}"
             row["certificate"] = _expiry(health.expires)

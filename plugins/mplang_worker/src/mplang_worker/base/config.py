@@ -39,6 +39,9 @@ MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 WorkerMode: TypeAlias = Literal["production", "development"]
 
 
+RELOADED = frozenset({"coordinators", "peers", "authorities", "quotas", DATA, GATE})
+"""Fields that may change while a worker runs; sections of other packages say so themselves."""
+
 STACKS = 64 << 20  # bytes reserved for stacks of threads that serve requests, and hardly used
 
 
@@ -286,6 +289,16 @@ class WorkerConfig(EngineConfig):
     def for_engines(self) -> bytes:
         """The part of it that engines know, an :class:`EngineConfig`, in JSON."""
         return self.model_dump_json(include=set(EngineConfig.model_fields)).encode()
+
+    def adopt(self, after: WorkerConfig) -> None:
+        """Take over, in place, what may change while a worker runs.
+
+        Args:
+            after: the configuration that counts from now on.
+        """
+        for name in (*RELOADED, "sections"):
+            self.__dict__[name] = getattr(after, name)  # which nothing but a reload changes
+        self.__dict__.pop("for_engines", None)
 
     def section(self, name: str) -> Any:
         """Return a section, as its package has read it; ``None`` if it is not there.

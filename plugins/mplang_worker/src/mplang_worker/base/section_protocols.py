@@ -124,6 +124,28 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class Reloadable(Protocol):
+    """Provider or gate whose section may change while the worker runs.
+
+    Of another one a changed section counts from a restart only.
+    """
+
+    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+        """Return what makes a changed configuration count; called in a thread.
+
+        It is called whenever something of the configuration changes, also of another section. What
+        it returns is called if all sections can take theirs, and may not fail.
+
+        Args:
+            fields: the section, as :meth:`Section.read` returns it.
+            worker: the worker's whole configuration, as plain data.
+
+        Raises:
+            ConfigError: it is wrong, so that what counted before goes on counting.
+        """
+
+
+@runtime_checkable
 class DataProvider(Provider, Protocol):
     """Data sets of a worker, in its front: what the section ``data`` makes there.
 

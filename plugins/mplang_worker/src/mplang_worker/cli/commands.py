@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +52,7 @@ def worker(
         made = _read_config(config, log_format, default, log_level)
         as_json = made.log_format == "json"
         configure_logging(made.name, made.log_format, made.log_level)
-        _run_worker(made)
+        _run_worker(made, config, lambda: _read_config(config, log_format, default, log_level))
     except (MPLangError, KeyboardInterrupt) as error:
         if not as_json:
             raise
@@ -77,9 +77,10 @@ def _read_config(
     return made
 
 
-def _run_worker(config: WorkerConfig) -> None:
+def _run_worker(config: WorkerConfig, path: str, read: Callable[[], WorkerConfig]) -> None:
     from mplang_worker.base.logs import json_event
-    from mplang_worker.cli.worker import run_worker
+    from mplang_worker.cli.worker import ignore_hangup, run_worker
+    from mplang_worker.front.live_config import ConfigFile
     from mplang_worker.front.warm_process import WARM
     from mplang_worker.process.end import end_process
     from mplang_worker.process.forks import ForkServer
@@ -90,9 +91,10 @@ def _run_worker(config: WorkerConfig) -> None:
         text = f"worker {config.name} at {address}"
         typer.echo(json_event(config.name, text, address=address) if as_json else text)
 
+    ignore_hangup()
     alone = threading.active_count() == 1 and "jax" not in sys.modules  # it has threads, too
     forks = ForkServer(WARM, here=alone, captured=as_json)  # before this process reads a key
-    run_worker(config, forks=forks, ready=tell)
+    run_worker(config, forks=forks, ready=tell, file=ConfigFile(path, read))
     end_process(0)
 
 

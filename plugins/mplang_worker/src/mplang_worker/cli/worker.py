@@ -24,6 +24,7 @@ from mplang_worker.front.app import create_worker_app
 from mplang_worker.front.data_sets import check_data
 from mplang_worker.front.draining import drain
 from mplang_worker.front.engines import Engines
+from mplang_worker.front.live_config import ConfigFile
 from mplang_worker.front.service_manager import notify
 from mplang_worker.front.warm_process import WARM
 from mplang_worker.process.cgroups import engine_cgroups
@@ -43,11 +44,12 @@ def run_worker(
     listening: socket.socket | None = None,
     ready: Callable[[str], None] = lambda address: None,
     start_timeout: float = START_TIMEOUT,
+    file: ConfigFile | None = None,
 ) -> None:
     """Run a worker in this process until SIGINT or SIGTERM.
 
     SIGTERM lets the jobs that run end, up to ``timeouts.drain``. SIGINT, or a second SIGTERM, ends
-    the worker at once.
+    the worker at once. SIGHUP reloads the configuration, and ends nothing.
 
     Args:
         config: configuration of the worker.
@@ -56,10 +58,12 @@ def run_worker(
         listening: listening socket; by default a new one at the configured address.
         ready: called with the worker's address when sessions can be opened.
         start_timeout: seconds that its warm process has to import what engines need.
+        file: the file of the configuration, which is read again when it changes, and at SIGHUP.
 
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
+    ignore_hangup()  # until it reloads; processes that it starts ignore it for good
     captured = config.log_format == "json"
     warm = forks or ForkServer(WARM, captured=captured)
     # cgroups are removed after all processes in them have ended
@@ -71,7 +75,7 @@ def run_worker(
         check_installed(config)
         restrict(config.plugins)
         check_data(config)
-        engines = Engines(config, certificates, warm, cgroups)
+        engines = Engines(config, certificates, warm, cgroups, file)
         _run(config, certificates, engines, listening, ready, start_timeout)
 
 
@@ -128,6 +132,7 @@ async def _serve(
 
     loop.add_signal_handler(signal.SIGINT, serving.cancel)
     loop.add_signal_handler(signal.SIGTERM, terminate)
+    loop.add_signal_handler(signal.SIGHUP, lambda: engines.begin(engines.live.reload()))
     try:
         await asyncio.wait([serving, warming], return_when=asyncio.FIRST_COMPLETED)
         if warming.done():
@@ -143,6 +148,11 @@ async def _serve(
         for task in (*tasks, *draining):
             task.cancel()
         engines.stop()
+
+
+def ignore_hangup() -> None:
+    """Have SIGHUP end neither this process nor those that it starts."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def prepare(argument: dict[str, Any]) -> None:
@@ -164,6 +174,7 @@ def run(argument: dict[str, Any], file: int) -> None:
             written to it when the worker is ready, or the text of an error of its configuration,
             and its end ends the worker.
     """
+    ignore_hangup()
     os.setsid()
     end_with_parent(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -183,7 +194,8 @@ def run(argument: dict[str, Any], file: int) -> None:
         captured = config.log_format == "json"
         forks = ForkServer(WARM, here=True, captured=captured)  # before this process has a port
         _, (number, *_), _, _ = socket.recv_fds(line, 1, 1)
-        options = {"ready": tell, "start_timeout": argument["start_timeout"]}
+        source = ConfigFile(argument["config"], lambda: WorkerConfig.from_yaml(argument["config"]))
+        options = {"ready": tell, "start_timeout": argument["start_timeout"], "file": source}
         run_worker(config, forks=forks, listening=socket.socket(fileno=number), **options)
     except ConfigError as error:
         line.sendall(str(error).encode()[:MAX_ERROR])

@@ -87,6 +87,7 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
             "native": context.native(request),
             "failures": context.failures(request),
             "gate": engines.gate.state,
+            "configuration": engines.live.state,
             "expires": engines.credentials.expires,
         }
         return JSONResponse(state)

@@ -6,12 +6,13 @@ if its coordinator is among the readers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.section_protocols import DataProvider
 from mplang_worker.base.sections import DATA
+from mplang_worker.front.section_reload import prepare_section
 from mplang_worker.front.sections import Answer, asker_of, provider_of
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.threads import in_thread
@@ -25,7 +26,21 @@ class FrontDataSets:
     """
 
     def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
         self._provider = provider_of(config, DATA, DataProvider)
+
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes the data sets of a changed configuration count; see `LiveConfig`."""
+        if self._provider is not None and after.section(DATA) is not None:
+            return prepare_section(self._provider, DATA, self._config, after)
+        made = provider_of(after, DATA, DataProvider)
+        if made is not None:
+            made.check()
+
+        def commit() -> None:
+            self._provider = made
+
+        return commit
 
     def descriptions(self, coordinator: str) -> Mapping[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""

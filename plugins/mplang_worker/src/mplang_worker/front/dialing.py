@@ -15,6 +15,7 @@ from mplang_core.ext import CommError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.live_config import check_peers
 from mplang_worker.front.session import FrontSession
 from mplang_worker.tls.credentials import LinkEnd
 
@@ -63,16 +64,30 @@ async def _link_process(
 ) -> None:
     """Link a process to those of its role of all parties; perhaps wait for all links."""
     told = await process.call("introduce", ends=msgspec.to_builtins(ends))
-    addresses = {party.name: party.address for party in session.request.parties}
     # of two peers the one connects whose name sorts before the other's
     mine = {name for name in session.parties if name > config.name}
     async with asyncio.TaskGroup() as group:
         # the process tells which links it lacks, and not whom to connect to
         for peer in mine & set(told):
-            dialing = dial(process, config.name, peer, addresses[peer], config.timeouts.connect)
+            address = _address_of(peer, session, config)
+            dialing = dial(process, config.name, peer, address, config.timeouts.connect)
             group.create_task(dialing)
     if wait:
         await process.call("wait")
+
+
+def _address_of(peer: str, session: FrontSession, config: WorkerConfig) -> str:
+    """Return where this worker reaches a peer: by its own configuration, if it has certificates.
+
+    A coordinator may reach it at another address, and cannot have this worker connect anywhere.
+
+    Raises:
+        RequestError: it is no peer any more.
+    """
+    if config.tls is not None and config.peers is not None:
+        check_peers(session, config)
+        return config.peers[peer]
+    return next(party.address for party in session.request.parties if party.name == peer)
 
 
 def _first(error: BaseException) -> BaseException:
@@ -96,8 +111,8 @@ async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeou
         timeout: timeout in seconds.
 
     Raises:
-        CommError: there is no link in time. Its text does not tell the reason, as the coordinator
-            gives addresses; the log does.
+        CommError: there is no link in time. Its text tells neither the reason nor the address, as
+            either may be the owner's alone; the log does.
         RequestError: the engine has ended.
     """
     loop = asyncio.get_running_loop()
@@ -118,9 +133,7 @@ async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeou
             reason = str(error) or reason
         if left <= RETRY_INTERVAL:
             log.warning("no link to %s at %s: %s", peer, address, reason)
-            raise CommError(
-                f"worker {name} cannot link to {peer} at {address}; the reason is in its log"
-            )
+            raise CommError(f"worker {name} cannot link to {peer}; the reason is in its log")
         await asyncio.sleep(RETRY_INTERVAL)
 
 

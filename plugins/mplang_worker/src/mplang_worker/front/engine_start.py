@@ -77,6 +77,16 @@ class EngineStarter:
         used = Counter(core for session in sessions for core in session.cores)
         return sorted(sorted(os.sched_getaffinity(0)), key=lambda core: used[core])[:count]
 
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes other quotas count for engines that start; see `LiveConfig`."""
+
+        def commit() -> None:
+            self._quota.set_limit(after.quotas.log)
+            if self._cgroups is not None:
+                self._cgroups.set_quotas(after.quotas)
+
+        return commit
+
     async def start(
         self,
         session: FrontSession,

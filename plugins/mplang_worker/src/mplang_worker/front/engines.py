@@ -28,6 +28,7 @@ from mplang_worker.front.engine_start import EngineStarter
 from mplang_worker.front.engine_watch import watch
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.live_config import ConfigFile, LiveConfig
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
@@ -59,6 +60,7 @@ class Engines:
         certificates: its certificates; ``None`` without TLS.
         forks: the fork server of its warm process, closed at the end.
         cgroups: cgroups of the engines; ``None`` where none can be made.
+        file: file of the configuration, which is read again when it changes.
 
     Attributes:
         warm: the process that forks them.
@@ -70,6 +72,7 @@ class Engines:
         data: the data sets of the worker.
         storage: its storage.
         gate: its gate.
+        live: reloads the configuration.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -80,6 +83,7 @@ class Engines:
         certificates: Certificates | None,
         forks: ForkServer,
         cgroups: Cgroups | None = None,
+        file: ConfigFile | None = None,
     ) -> None:
         self.warm = WarmProcess(config, forks)
         self.crashes = 0
@@ -104,6 +108,8 @@ class Engines:
         self._sessions: dict[Key, FrontSession] = {}
         self._ended = EndedSessions()
         self._tasks: set[asyncio.Task[Any]] = set()
+        parts = (self.data, self.gate, self._questions, self._starter, self.credentials)
+        self.live = LiveConfig(config, file, self, parts)
 
     def __len__(self) -> int:
         """Number of sessions."""
@@ -133,6 +139,7 @@ class Engines:
         self.begin(self.warm.warm_up())
         self.begin(watch(self._config, self))
         self.begin(watch_revocations(self, self._config.name))
+        self.begin(self.live.watch())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""

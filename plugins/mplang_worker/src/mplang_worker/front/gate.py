@@ -26,6 +26,7 @@ from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.known_programs import KnownPrograms
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
+from mplang_worker.front.section_reload import prepare_section
 from mplang_worker.front.sections import provider_of
 from mplang_worker.front.session import NOTHING, FrontSession, Permitted
 from mplang_worker.front.storage import FrontStorage
@@ -72,6 +73,22 @@ class FrontGate:
                 "nothing is on record; mplang policy init writes rules to begin with",
                 config.name,
             )
+
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes the gate of a changed configuration count; see `LiveConfig`."""
+        return prepare_section(self._gate, GATE, self._config, after)
+
+    async def note_configuration(self, about: Mapping[str, Any]) -> None:
+        """Have a changed configuration on record, before it counts.
+
+        Args:
+            about: the names of its changed ``fields``, and its ``digest``.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        if self._gate is not None:
+            await in_thread(self._gate.record, "configuration", about)
 
     @property
     def is_there(self) -> bool:

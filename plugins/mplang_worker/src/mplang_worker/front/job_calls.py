@@ -11,6 +11,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.front.engine_process import ENGINE_ENDED
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.jobs import KnownJob
+from mplang_worker.front.live_config import check_peers
 from mplang_worker.front.session import FrontSession
 from mplang_worker.wire import ipc
 from mplang_worker.wire.requests import read_names
@@ -49,6 +50,7 @@ class JobCalls:
         session = self._engines.find(coordinator, name)
         if session.jobs.get(run) is None:
             self._engines.refuse_if_draining()
+            check_peers(session, self._config)
         key = (coordinator, session.link, run)
         if self._engines.active_jobs(coordinator) >= self._config.quotas.jobs:
             raise RequestError(

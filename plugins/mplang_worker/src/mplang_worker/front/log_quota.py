@@ -37,6 +37,14 @@ class LogQuota:
         self._used = Counter[str]()
         self._lock = threading.Lock()
 
+    def set_limit(self, most: int) -> None:
+        """Have another limit count from now on.
+
+        Args:
+            most: bytes that a coordinator may cause in a day.
+        """
+        self._most = most
+
     def take(self, cause: str, size: int) -> bool:
         """Count a line of the log, and return whether it may be written.
 

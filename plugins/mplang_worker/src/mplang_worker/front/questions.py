@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mplang_http.ext import MAX_HEAD
@@ -51,6 +51,10 @@ class FrontQuestions:
         self._others = OtherSections(config)
         self._max_file = config.limits.value + MAX_HEAD  # bytes
         self._turns: dict[str, asyncio.Semaphore] = {}  # by coordinator
+
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes other packages' changed sections count; see `LiveConfig`."""
+        return self._others.prepare(after)
 
     def take_file(self, session: FrontSession, number: int, file: int | None) -> None:
         """Take a file of a question that is to come.

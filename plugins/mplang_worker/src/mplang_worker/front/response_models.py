@@ -28,7 +28,8 @@ class Health(Struct):
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``native`` are the
     native services of the client's sessions. ``failures`` is ``null`` if the client is no
     coordinator. ``expires`` is when the worker's certificate does; ``null`` without TLS. ``gate``
-    is ``shut`` while the owner has to mend rules or log.
+    is ``shut`` while the owner has to mend rules or log. ``configuration`` is ``refused`` while its
+    file was changed and is wrong, so that the one before counts.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Health(Struct):
     failures: FailedRuns | None
     expires: str | None
     gate: Literal["none", "open", "shut"]
+    configuration: Literal["current", "refused"]
 
 
 class Ready(Struct):

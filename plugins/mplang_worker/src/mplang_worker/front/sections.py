@@ -10,6 +10,7 @@ from mplang_core.ext import ConfigError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.section_protocols import Asker, Provider
 from mplang_worker.base.sections import section_of
+from mplang_worker.front.section_reload import prepare_section
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.threads import in_thread
 from mplang_worker.wire import ipc
@@ -73,6 +74,19 @@ class OtherSections:
     def __init__(self, config: WorkerConfig) -> None:
         made = {name: provider_of(config, name, Provider) for name in config.sections}
         self._providers = {name: each for name, each in made.items() if each is not None}
+        self._config = config
+
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes the sections of a changed configuration count; see `LiveConfig`."""
+        names = sorted({*self._config.sections, *after.sections})
+        found = [(self._providers.get(name), name) for name in names]
+        made = [prepare_section(each, name, self._config, after) for each, name in found]
+
+        def commit() -> None:
+            for each in made:
+                each()
+
+        return commit
 
     async def answer(
         self,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cryptography.x509 import Certificate
 
 from mplang_core import MPLangError
+from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
+from mplang_worker.front.section_reload import nothing
 from mplang_worker.front.session import FrontSession
 from mplang_worker.tls.certificates import Certificates
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, verify_credential
@@ -31,6 +33,11 @@ class SessionCredentials:
     def expires(self) -> str | None:
         """When the certificate of the worker expires, as ISO 8601; ``None`` without TLS."""
         return None if self._certificates is None else self._certificates.expires.isoformat()
+
+    def prepare(self, after: WorkerConfig) -> Callable[[], None]:
+        """Return what makes other authorities count; see `LiveConfig`."""
+        mine = self._certificates
+        return nothing if mine is None else mine.prepare(after.authorities)
 
     def issue(self, session: FrontSession, role: Role, link: str, key: str | None) -> Credential:
         """Return the credential of the key of a session's process.

@@ -118,6 +118,10 @@ class Cgroups:
             self._base /= f"{PREFIX}{os.getpid()}"
             self._base.mkdir()
 
+    def set_quotas(self, quotas: Quotas) -> None:
+        """Have other quotas count for what is placed from now on."""
+        self._quotas = quotas
+
     def place(self, coordinator: str, link: str, pid: int, baseline: int) -> EngineCgroup:
         """Put a process that is to run an engine into a cgroup.
 

@@ -53,6 +53,26 @@ class Certificates:
         self.trust = Trust(files, authorities)
         self._read()
 
+    def prepare(self, authorities: Mapping[str, str]) -> Callable[[], None]:
+        """Return what makes other authorities count.
+
+        Args:
+            authorities: file of the authority of some names; see :class:`WorkerConfig`.
+
+        Raises:
+            ConfigError: one cannot be used.
+        """
+        if authorities == self._authorities:
+            return lambda: None
+        made = Certificates(self._name, self._files, authorities)
+
+        def commit() -> None:
+            self._authorities = made._authorities
+            self._stamps = []  # so that all that is open is looked at again
+            self.trust, self.context, self.authority = made.trust, made.context, made.authority
+
+        return commit
+
     @classmethod
     def of(cls, config: WorkerConfig) -> Certificates | None:
         """Return those of a configuration; ``None`` without TLS.

@@ -32,7 +32,11 @@ T = TypeVar("T")
 
 
 class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Party of a session: its name, and the address of its worker."""
+    """Party of a session: its name, and the address at which the coordinator reaches its worker.
+
+    With TLS a party is who its certificate says, and peers reach it at the address that their own
+    configuration has, which may be another one.
+    """
 
     name: Name
     address: Annotated[str, Meta(max_length=300)]
@@ -90,9 +94,16 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if config.peers is None and party.name in config.coordinators:
             raise RequestError(403, "no-peer", f"{party.name} is a coordinator here, and no worker")
-        if config.peers is not None and config.peers.get(party.name) != party.address:
+        known = None if config.peers is None else config.peers.get(party.name)
+        if config.tls is not None:
+            if known is None:
+                raise RequestError(403, "no-peer", f"{party.name} is no peer of {config.name}")
+        elif config.peers is not None and known != party.address:
             raise RequestError(
-                403, "no-peer", f"{party.name} at {party.address} is no peer of {config.name}"
+                403,
+                "no-peer",
+                f"{party.name} at {party.address} is no peer of {config.name}; without tls the "
+                "address is all that tells who it is",
             )
 
     def _check_versions(self) -> None:
