@@ -21,7 +21,7 @@ from test_bad_data import fails
 from test_datasets import expected, on_simulator, on_workers, summary
 
 import mplang_core as mp
-from mplang_core.errors import ConfigError
+from mplang_core.errors import ConfigError, PartyError
 
 HOSTS = pytest.mark.parametrize(
     "host",
@@ -136,8 +136,8 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
     place = fill(server)
     for source, told, detail in [
         (f"{server.place}#nobody", "does not give it", "nobody"),
-        (place.replace(PASSWORD, "wrong"), "does not give it", "authentication failed"),
-        (in_duckdb.replace("bank.duckdb", "none.duckdb"), "does not give it", "none.duckdb"),
+        (place.replace(PASSWORD, "wrong"), "cannot be reached", "authentication failed"),
+        (in_duckdb.replace("bank.duckdb", "none.duckdb"), "cannot be reached", "none.duckdb"),
         (in_duckdb.replace("people", "nobody"), "does not give it", "nobody"),
     ]:
         with pytest.raises(SourceError, match=told) as caught:
@@ -184,6 +184,11 @@ def test_a_database_that_goes_away_in_mid_read_harms_nobody_else(server, capfd):
         server.stop()
         thread.join(DEADLINE)
         assert "the reason is in that party's log" in str(failed[0])
+        with pytest.raises(PartyError):
+            mp.evaluate(made, summary)
         server.start()
         same(mp.fetch(made, mp.evaluate(made, summary)))
-    assert "data set slow cannot be read" in capfd.readouterr().err
+    log = capfd.readouterr().err
+    assert "data set slow cannot be read" in log
+    assert "data set people cannot be reached" in log
+    assert "refused" in log

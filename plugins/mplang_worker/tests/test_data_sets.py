@@ -16,6 +16,7 @@ from mplang_worker.base.config import WorkerConfig
 from mplang_worker.engine.data import EngineData, Questions
 from mplang_worker.front.data_sets import FrontDataSets
 from mplang_worker.front.engine_process import MAX_UNSENT, EngineProcess
+from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
@@ -75,7 +76,9 @@ def served(config):
         async def main():
             storage = FrontStorage(config)
             gate = FrontGate(config, storage, LogQuota(1 << 20))
-            front = FrontQuestions(config, FrontDataSets(config), storage, gate)
+            front = FrontQuestions(
+                config, FrontDataSets(config), storage, gate, FailureBudget("alice", 10)
+            )
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))
             mine, theirs = ipc.channel()

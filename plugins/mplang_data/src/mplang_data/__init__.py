@@ -9,6 +9,7 @@ from mplang_data.description import (
     NoDataSetError,
     NotOfferedError,
     SourceError,
+    SourceUnreachableError,
     columns_read,
 )
 from mplang_data.frontend import dataset
@@ -27,6 +28,7 @@ __all__ = [
     "Opened",
     "Source",
     "SourceError",
+    "SourceUnreachableError",
     "catalogue",
     "columns_read",
     "dataset",

@@ -61,6 +61,13 @@ class SourceError(Exception):
         self.detail = detail
 
 
+class SourceUnreachableError(SourceError):
+    """A source cannot be opened now, before anything of it was read, as a database that is down.
+
+    A run that fails so counts as no failed run of its coordinator: it depends on no data.
+    """
+
+
 class NoDataSetError(Exception):
     """There is no data set of that name that may be read."""
 

@@ -9,7 +9,13 @@ from mplang_tables.ext import Scan
 
 from mplang_core import BaseType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
-from mplang_data.description import NoDataSetError, NotOfferedError, Ranges, SourceError
+from mplang_data.description import (
+    NoDataSetError,
+    NotOfferedError,
+    Ranges,
+    SourceError,
+    SourceUnreachableError,
+)
 
 log = logging.getLogger("mplang.data")
 
@@ -49,6 +55,10 @@ def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> An
         raise AdmissionError(
             f"this party has no data set {name!r} that you may read; its owner names it in the "
             "worker's `data`, and you among its `readers`"
+        ) from error
+    except SourceUnreachableError as error:
+        raise KernelError(
+            f"data set {name!r} cannot be reached now: {error}; its owner's log says why"
         ) from error
     except SourceError as error:  # its owner is told, whatever a coordinator is
         why = f"{error}: {error.detail}" if error.detail else str(error)

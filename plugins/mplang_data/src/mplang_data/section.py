@@ -18,6 +18,7 @@ from mplang_data.description import (
     NoDataSetError,
     NotOfferedError,
     SourceError,
+    SourceUnreachableError,
     columns_read,
     read_descriptions,
 )
@@ -166,6 +167,9 @@ class DataSetServer:
             return {"unknown": True}, (), None
         except NotOfferedError as error:
             return {"refused": str(error)}, (), None
+        except SourceUnreachableError as error:
+            log.error("data set %s cannot be reached: %s", name, error.__cause__ or error)
+            return {"failed": str(error), "unreachable": True}, (), None
         except SourceError as error:
             log.error("data set %s cannot be read: %s: %s", name, error, error.__cause__)
             return {"failed": str(error)}, (), None
@@ -212,6 +216,8 @@ class DataSetClient:
             raise NoDataSetError(name)
         if "refused" in answer:
             raise NotOfferedError(answer["refused"])
+        if "unreachable" in answer:
+            raise SourceUnreachableError(answer["failed"])
         if "failed" in answer:
             raise SourceError(answer["failed"])
         opened = Opened(source_of(answer["kind"]), Description(**answer["description"]), files)

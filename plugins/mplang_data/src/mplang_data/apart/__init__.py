@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mplang_core.ext import printable
-from mplang_data.description import SIZE, SourceError
+from mplang_data.description import SIZE, SourceError, SourceUnreachableError
 
 TIMEOUT = 600.0  # seconds in which a process has done it
 MAX_TOLD = 1 << 20  # bytes of what it tells
@@ -24,21 +25,50 @@ _PASSED = ("PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH")
 _PASSED_BEGINNINGS = ("PYTHON", "LC_", "PG")  # PG: where a database is, as libpq takes it
 
 
-def run_apart(module: str, asked: dict[str, Any], files: Sequence[int], *, size: int = SIZE) -> Any:
+def run_apart(
+    module: str,
+    asked: dict[str, Any],
+    files: Sequence[int],
+    *,
+    size: int = SIZE,
+    connects: bool = False,
+) -> Any:
     """Have a confined process do something with open files, and wait for it.
+
+    A process that connects says so on its socket ``connected``, before it reads any row. What it
+    said cannot be taken back, whatever the rows make of the process afterwards.
 
     Args:
         module: what it runs, which calls :func:`mplang_data.apart.child.serve`.
         asked: what it is told, as plain data.
         files: descriptors of files that it has open, too.
         size: bytes that what it works on may have in memory.
+        connects: whether it connects to a source, which ``asked`` names, by
+            :func:`mplang_data.apart.child.tell_connected`.
 
     Returns:
         What it tells, as plain data.
 
     Raises:
+        SourceUnreachableError: it fails before it has connected.
         SourceError: it fails, with what is for the owner only as its cause.
     """
+    if not connects:
+        return _run(module, asked, files, size)
+    mine, theirs = socket.socketpair()  # no pipe, which its writer could empty by /proc/self/fd
+    with mine, theirs:
+        told = asked | {"connected": theirs.fileno()}
+        try:
+            return _run(module, told, [*files, theirs.fileno()], size)
+        except (SourceError, OSError) as error:
+            with contextlib.suppress(BlockingIOError):
+                mine.recv(1, socket.MSG_DONTWAIT)
+                raise
+            cause = error.__cause__ if isinstance(error, SourceError) else error
+            raise SourceUnreachableError("its source cannot be reached") from (cause or error)
+
+
+def _run(module: str, asked: dict[str, Any], files: Sequence[int], size: int) -> Any:
     command = [sys.executable, "-P", "-m", module, *map(str, files)]
     given = json.dumps(asked | {"parent": os.getpid(), "size": size}).encode()
     with _memory_file() as told, _memory_file() as errors:

@@ -77,6 +77,15 @@ def serve(
     json.dump(told, sys.stdout)
 
 
+def tell_connected(asked: dict[str, Any]) -> None:
+    """Tell the parent that the source is there, before anything is read of it.
+
+    Args:
+        asked: what this process was asked.
+    """
+    os.write(asked["connected"], b"1")  # a socket, whose parent looks whether a byte has come
+
+
 def _end_with(parent: int) -> None:
     # a later one of the same parent, or of the next, must not meet this one
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Reader of one table of a database: ``python -m mplang_data.apart.reader FILE``.
 
-Its input is JSON: ``url``, ``table``, ``columns``, ``limit`` and ``match``. It writes the rows to a
-file that it has open, as an Arrow IPC file, and no more than ``size`` bytes.
+Its input is JSON: ``url``, ``table``, ``columns``, ``limit``, ``match`` and ``connected``. It
+writes the rows to a file that it has open, as an Arrow IPC file, and no more than ``size`` bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_data.apart import duckdb_file
-from mplang_data.apart.child import serve
+from mplang_data.apart.child import serve, tell_connected
 from mplang_data.apart.database import connect, reach
 from mplang_data.description import SourceError
 
@@ -38,6 +38,7 @@ def read(asked: dict[str, Any], files: Sequence[int]) -> None:
     kind = TableType(tuple((name, type) for name, type in asked["columns"]))
     schema, _, name = asked["table"].rpartition(".")
     database = connect(asked)
+    tell_connected(asked)
     table = duckdb_file.table if database.name == "duckdb" else type(database).table
     found = table(database, name, database=schema or None)
     check_there(asked["match"], found.columns)

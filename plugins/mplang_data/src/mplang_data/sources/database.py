@@ -50,7 +50,7 @@ class Database(ArrowFiles):
         }  # fmt: skip
         file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
         try:
-            run_apart("mplang_data.apart.reader", asked, [file], size=size)
+            run_apart("mplang_data.apart.reader", asked, [file], size=size, connects=True)
         except BaseException:
             os.close(file)
             raise

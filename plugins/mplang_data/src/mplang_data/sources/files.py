@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core import BaseType
-from mplang_data.description import SIZE, SourceError
+from mplang_data.description import SIZE, SourceError, SourceUnreachableError
 
 MAX_FILES = 128  # of one data set, which an engine has open while it reads
 _libc = ctypes.CDLL(None)
@@ -75,7 +75,8 @@ def open_files(where: str) -> list[int]:
         Their descriptors; the caller closes them.
 
     Raises:
-        SourceError: there are none or too many, or one is no regular file, or a symbolic link leads
+        SourceUnreachableError: there are none, or one cannot be opened.
+        SourceError: there are too many, or one is no regular file, or a symbolic link leads
             out of the folder that the path names.
     """
     parts = Path(where).parts
@@ -83,6 +84,8 @@ def open_files(where: str) -> list[int]:
     folder = os.path.realpath(_plain(os.path.join(*parts[:fixed])))
     is_pattern = any(map(_is_pattern, parts))
     found = sorted(glob.glob(where)) if is_pattern else [_plain(where)]
+    if not found:
+        raise SourceUnreachableError("there is no file of it")
     if not 0 < len(found) <= MAX_FILES:
         raise SourceError(f"there are {len(found)} files of it, and may be 1 to {MAX_FILES}")
     opened: list[int] = []
@@ -108,7 +111,7 @@ def _open(path: str, folder: str) -> int:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no path"
-        raise SourceError(f"a file of it cannot be opened: {why}") from error
+        raise SourceUnreachableError(f"a file of it cannot be opened: {why}") from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise SourceError("a file of it is no regular file")

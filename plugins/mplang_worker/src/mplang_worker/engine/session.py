@@ -313,6 +313,7 @@ class Session:
                 self._mpc.settle(job.key)
             except BaseException as error:
                 failure = job.failure = Failure.public(error)
+                counts = self._counts(job.key, error)
                 if not Failure.in_op(error):
                     self.comm.abort(job.key, failure.text)
                 at = (
@@ -322,7 +323,7 @@ class Session:
                 log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, name, ran)
                 log.debug("why it failed", exc_info=error)
                 job.wait_for_step(functools.partial(leave, failed=True))
-                self._settle(job, op_failed=Failure.in_op(error))
+                self._settle(job, op_failed=counts)
                 self.end(job, "failed", error=failure)
                 if isinstance(error, DamagedProcessError):
                     self._on_damage()
@@ -438,7 +439,11 @@ class Session:
         with self._lock:
             for job in self._jobs.values():
                 if job.key == key:
-                    job.op_failed |= Failure.in_op(error)
+                    job.op_failed |= self._counts(key, error)
+
+    def _counts(self, key: str, error: BaseException) -> bool:
+        """Return whether a failure may tell of private data, so that the run counts as failed."""
+        return Failure.in_op(error) or self._mpc.ended_in(key)
 
     def _settle(self, job: Job, *, op_failed: bool) -> None:
         """Record that the ops of a job have ended, before its outcome is."""

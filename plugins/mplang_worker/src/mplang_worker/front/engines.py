@@ -103,7 +103,7 @@ class Engines:
         self.mpc = FrontMpc(
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
-        self._questions = FrontQuestions(config, self.data, self.storage, self.gate)
+        self._questions = FrontQuestions(config, self.data, self.storage, self.gate, self.budget)
         self._events = EngineEvents(self._questions, self.mpc, self.gate, self.budget, self.begin)
         self._sessions: dict[Key, FrontSession] = {}
         self._ended = EndedSessions()

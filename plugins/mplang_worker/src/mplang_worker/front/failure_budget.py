@@ -19,6 +19,9 @@ class FailureBudget:
     Whether an op fails may depend on private data, so each run tells its coordinator a bit. A run
     reserves a failure from its submission to its end, so concurrent runs cannot exceed the budget.
 
+    The front may excuse a run that fails for a reason that it sees by itself, and that depends on
+    no data: a source of this party that cannot be reached. What an engine says excuses nothing.
+
     The front keeps the budget, so it survives the engine. A run in which the engine ends has
     failed, too. The budget starts anew with the worker.
 
@@ -47,6 +50,7 @@ class FailureBudget:
         self._worker = worker
         self._used: Counter[str] = Counter()
         self._active: set[Key] = set()
+        self._excused: set[Key] = set()
 
     def used(self, coordinator: str) -> int:
         """Return the number of failed runs of a coordinator."""
@@ -86,6 +90,18 @@ class FailureBudget:
         self._active.add(run)
         return True
 
+    def excuse(self, run: Key) -> None:
+        """Have an active run not count if it fails, as the front itself has seen why.
+
+        What depends on private data is no excuse: a deadline, a limit, a full sink, a query that
+        fails, the end of an engine or an MPC process.
+
+        Args:
+            run: name of the run.
+        """
+        if run in self._active:
+            self._excused.add(run)
+
     def end(self, run: Key, *, failed: bool) -> bool:
         """Release the reservation of a run, if it has one.
 
@@ -98,8 +114,14 @@ class FailureBudget:
         """
         if run not in self._active:
             return False
+        excused = run in self._excused
         self._active.remove(run)
-        if failed:
+        self._excused.discard(run)
+        if failed and excused:
+            log.warning(
+                "run %s failed here as a source cannot be reached: it does not count", run[2]
+            )
+        elif failed:
             coordinator = run[0]
             self._used[coordinator] += 1
             log.warning(
@@ -118,4 +140,5 @@ class FailureBudget:
                 them may have ended it.
         """
         for run in sorted(key for key in self._active if key[:2] == (coordinator, session)):
+            self._excused.discard(run)
             self.end(run, failed=failed)

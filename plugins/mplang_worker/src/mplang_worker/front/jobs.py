@@ -88,6 +88,15 @@ class FrontJobs:
             for run in gone:
                 del self._known[run]
 
+    @property
+    def executing(self) -> str | None:
+        """Name of the run whose ops the engine executes; ``None`` if that is not certain.
+
+        Runs are executed one after another, but one that was stopped may go on beside the next.
+        """
+        run, job = next(((k, v) for k, v in self._known.items() if not v.settled), (None, None))
+        return None if job is None or job.ended.is_set() or job.cancelled is not None else run
+
     def refuse(self, run: str, error: RequestError) -> None:
         """Record that the engine has not taken a job."""
         job = self._known.pop(run, None)

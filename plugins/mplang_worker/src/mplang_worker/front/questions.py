@@ -16,6 +16,7 @@ from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.base.sections import DATA, SINK
 from mplang_worker.front.data_sets import FrontDataSets
+from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import WITHDRAWN, FrontGate
 from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
@@ -37,15 +38,21 @@ class FrontQuestions:
         data: its data sets.
         storage: its storage.
         gate: its gate.
+        budget: failed runs of its coordinators.
 
     Raises:
         ConfigError: the worker cannot start with a section of another package.
     """
 
     def __init__(
-        self, config: WorkerConfig, data: FrontDataSets, storage: FrontStorage, gate: FrontGate
+        self,
+        config: WorkerConfig,
+        data: FrontDataSets,
+        storage: FrontStorage,
+        gate: FrontGate,
+        budget: FailureBudget,
     ) -> None:
-        self._data = data
+        self._data, self._budget = data, budget
         self._gate = gate
         self._storage = storage
         self._others = OtherSections(config)
@@ -125,7 +132,11 @@ class FrontQuestions:
             if section == DATA:
                 if not self._gate.may_read(session, self._data.columns(args)):
                     return Answer({"unknown": True})
-                return await self._data.answer(session, method, args)
+                answer = await self._data.answer(session, method, args)
+                run = session.jobs.executing
+                if answer.fields.get("unreachable") is True and run is not None:
+                    self._budget.excuse((session.key[0], session.link, run))
+                return answer
             if section == SINK:
                 if not self._gate.may_store(session, method, args):
                     return Answer({"refused": "the run that was permitted does not say so"})

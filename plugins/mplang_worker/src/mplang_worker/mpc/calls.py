@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import select
 import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -64,6 +65,7 @@ class MpcCalls:
         self._sending = threading.Lock()
         self._run = ""
         self._called = ""  # the run whose call is under way
+        self._ended_in = ""  # the run in which the process has ended
         self._timer: threading.Timer | None = None  # runs if that was aborted
         self._fetches: list[Callable[[], None]] = []
         self._recorder: SpanRecorder | None = None
@@ -181,6 +183,11 @@ class MpcCalls:
             log.warning("a call to the MPC process goes on though its run was aborted: it is ended")
             self._give_up()
 
+    def ended_in(self, run: str) -> bool:
+        """Return whether the MPC process has ended in a run, which may depend on private data."""
+        sock = self._sock if run == self._run else None
+        return run == self._ended_in or (sock is not None and _has_ended(sock))
+
     # -- calls
 
     def call(
@@ -226,6 +233,8 @@ class MpcCalls:
                 _end(sock)  # so that it ends, if it has not, as it is of no use any more
                 if sock is self._sock:
                     self._sock = None
+                if sock is not None and message["call"] != "begin":
+                    self._ended_in = self._called
                 raise CommError(f"the MPC process of worker {self._worker} ended") from None
             finally:
                 self._called = ""
@@ -260,6 +269,13 @@ class MpcService:
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
         """Have a function called before the service drops what it holds."""
         self.calls.before_end(run, fetch)
+
+
+def _has_ended(sock: socket.socket) -> bool:
+    """Return whether the process at the other end of a socket has closed it."""
+    poll = select.poll()
+    poll.register(sock, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _end(sock: socket.socket | None) -> None:

@@ -1,0 +1,114 @@
+"""Sources that are not there: free of charge for the coordinator, and their owner learns why."""
+
+from __future__ import annotations
+
+import shutil
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mplang_data import SourceError, SourceUnreachableError
+from mplang_data.holding import read_data_sets
+from mplang_http import LocalCluster
+from mplang_http.cli.status import cluster_status
+
+import mplang_core as mp
+from mplang_core.errors import PartyError
+
+ROWS = pa.table({"age": [41, 42]})
+COLUMNS = {"age": "int64"}
+LIMIT = 2
+
+
+def write_database(path, column="age"):
+    with duckdb.connect(str(path)) as connection:
+        connection.register("frame", ROWS)
+        connection.execute(f"CREATE TABLE people AS SELECT age AS {column} FROM frame")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bank")
+
+
+@pytest.fixture(scope="module")
+def bank(folder):
+    """Return a worker with a database and a file, which allows two failed runs."""
+    write_database(folder / "bank.duckdb")
+    pq.write_table(ROWS, folder / "others.parquet")
+    fields = {"columns": COLUMNS, "readers": ["local"]}
+    data = {
+        "people": {"source": f"duckdb:{folder}/bank.duckdb#people", **fields},
+        "others": {"source": f"parquet:{folder}/others.parquet", **fields},
+    }
+    (folder / "log").mkdir()
+    options = {"limits": {"failures": LIMIT}, "log": str(folder / "log"), "mode": "production"}
+    with LocalCluster(["bank"], data={"bank": data}, **options) as cluster:
+        yield cluster
+
+
+def used(cluster):
+    return cluster_status(cluster.spec)[0]["failures"]
+
+
+def test_a_source_that_is_not_there_costs_no_failed_run(bank, folder):
+    with mp.connect("http", bank.spec) as host:
+        for place, name in [("bank.duckdb", "people"), ("others.parquet", "others")]:
+            shutil.move(folder / place, folder / "away")
+            for _ in range(LIMIT + 1):
+                with pytest.raises(PartyError, match=r"data\.read"):
+                    mp.evaluate(host, lambda name=name: mp.keep(mp.dataset("bank", name)))
+            shutil.move(folder / "away", folder / place)
+            mp.evaluate(host, lambda name=name: mp.keep(mp.dataset("bank", name)))
+        assert used(bank) == f"0 of {LIMIT}"
+    log = "".join(file.read_text() for file in (folder / "log").iterdir())
+    assert "data set people cannot be reached" in log
+    assert "bank.duckdb" in log  # why, for the owner
+    assert "does not count" in log
+    assert "is not what is published" not in log
+
+
+def test_a_query_that_fails_is_counted(bank, folder):
+    (folder / "bank.duckdb").unlink()
+    write_database(folder / "bank.duckdb", column="years")
+    with mp.connect("http", bank.spec) as host:
+        with pytest.raises(PartyError, match=r"data\.read"):
+            mp.evaluate(host, lambda: mp.keep(mp.dataset("bank", "people")))
+        assert used(bank) == f"1 of {LIMIT}"
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("duckdb:{}/none.duckdb#people", SourceUnreachableError),
+        ("duckdb:{}/bank.duckdb#nobody", SourceError),
+        ("postgresql://reader@127.0.0.1:1/bank#people", SourceUnreachableError),
+        ("parquet:{}/none.parquet", SourceUnreachableError),
+        ("csv:{}/none*.csv", SourceUnreachableError),
+    ],
+)
+def test_only_what_could_not_be_connected_to_is_unreachable(tmp_path, source, error):
+    write_database(tmp_path / "bank.duckdb")
+    fields = {"source": source.format(tmp_path), "columns": COLUMNS}
+    with pytest.raises(SourceError) as caught:
+        read_data_sets({"people": fields}, "/")["people"].open()
+    assert type(caught.value) is error
+
+
+def test_a_reader_that_has_connected_cannot_say_that_it_has_not(tmp_path, monkeypatch):
+    """Rows that take the reader over come after the connection, which cannot be taken back."""
+    (tmp_path / "evil_reader.py").write_text(
+        "import json, os, sys\n"
+        "asked = json.load(sys.stdin)\n"
+        "if asked['evil']: os.write(asked['connected'], b'1')\n"
+        "json.dump({'error': 'it was never there', 'detail': None, 'value': None}, sys.stdout)\n"
+    )
+    from mplang_data.apart import run_apart
+
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(SourceUnreachableError):
+        run_apart("evil_reader", {"evil": False}, [], connects=True)
+    with pytest.raises(SourceError) as caught:
+        run_apart("evil_reader", {"evil": True}, [], connects=True)
+    assert type(caught.value) is SourceError
