@@ -67,7 +67,11 @@ PUT = Request("analyst", "put", Entity("Party", "bank"), {"mode": "production"})
         (forbids("context has principal"), "nothing has `principal` here"),
         (
             forbids('context.columns.contains(Column::"other:putt")'),
-            'no data is called "other:putt"',
+            'no data is called "other:putt"; what was put is "other:put"; there are other:put, ',
+        ),
+        (
+            forbids('context.columns.contains(Column::"other:till.read")'),
+            'no data is called "other:till.read"',
         ),
         (forbids('context.program == Program::"payroll"'), "a program is named by its digest"),
         (
@@ -94,6 +98,13 @@ def test_a_mistake_is_told_with_its_line(text, told):
     with pytest.raises(ConfigError) as found:
         rules_of_bank(text)
     assert told in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["put", "input 12", "stored model.v2", "several", "an earlier run", "crypto.keygen"]
+)
+def test_each_name_that_a_label_has_is_taken(name):
+    rules_of_bank(forbids(f'context.columns.contains(Column::"other:{name}")'))
 
 
 def test_only_what_a_guard_may_tell_is_offered():

@@ -61,7 +61,7 @@ def test_a_function_that_a_guard_brings_runs_and_is_named_by_rules(var):
 TILL = """
 from mplang_analysis import Function, Words
 
-WORDS = Words([Function("median")], {"if it rains": "on rainy days"})
+WORDS = Words([Function("median")], {"if it rains": "on rainy days"}, ["thermometer"])
 """
 START = """
 import sys
@@ -73,6 +73,8 @@ rules_of_bank(
     'permit (principal, action == Action::"fetch", resource) when {'
     ' context.declassifiers.contains("till") && !context.times.contains("if it rains") &&'
     ' [Aggregate::"median(people.pay)"].containsAll(context.aggregates) };'
+    'forbid (principal, action == Action::"fetch", resource) when {'
+    ' context.columns.contains(Column::"other:thermometer") };'
 )
 assert "median(people.city)" in names_of_bank().offered("Aggregate")
 assert phrases.frequency("in a branch, if it rains") == "in a branch, on rainy days"

@@ -116,6 +116,15 @@ def test_an_op_that_does_not_say_what_it_reads(caught):
     )
 
 
+def test_an_op_that_reads_what_no_rule_can_name(caught):
+    caught(
+        feop(reads="('thermometer',)"),
+        "says_what_it_reads and fault.scale",
+        "fault.scale reads 'thermometer', which rules of owners cannot name",
+        "to do: *Words(reads=*thermometer*)*mplang.words",
+    )
+
+
 def test_a_process_state_that_takes_a_runtime_value(caught):
     after = "plain = {}\nop.__get_state__ = lambda ctx=None: plain"
     caught(

@@ -78,9 +78,10 @@ from mplang_analysis.side_channels import (
     SideChannels,
     side_channels_of,
 )
+from mplang_analysis.source_names import PUT
 from mplang_analysis.storage import StorageUse, Stored, UsesStorage, storage_of, stored_forms
 from mplang_analysis.synthetic import USUAL, Draw, numbers_within
-from mplang_analysis.words import Function, Role, What, When, Words, any_type
+from mplang_analysis.words import Function, Role, What, When, Words, WorkerMode, any_type
 
 __all__ = [
     "DATA",
@@ -91,6 +92,7 @@ __all__ = [
     "MAX_NAME",
     "MAX_PARTIES",
     "PUBLIC",
+    "PUT",
     "SEVERAL",
     "TRIALS",
     "UNKNOWN",
@@ -167,6 +169,7 @@ __all__ = [
     "What",
     "When",
     "Words",
+    "WorkerMode",
     "admission_checks",
     "admit",
     "analyses",

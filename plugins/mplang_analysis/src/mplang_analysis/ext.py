@@ -14,6 +14,10 @@ from mplang_analysis.party_names import (
 )
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
+from mplang_analysis.source_names import (
+    is_source_name as is_source_name,
+    kinds_of_names as kinds_of_names,
+)
 from mplang_analysis.storage import Action as Action, use_of as use_of
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of
 from mplang_analysis.words import (

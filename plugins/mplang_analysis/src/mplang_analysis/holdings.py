@@ -18,6 +18,7 @@ from mplang_analysis.labels import (
     own_key,
     union,
 )
+from mplang_analysis.source_names import EARLIER_RUN
 from mplang_core import BaseType, Form, Mask
 
 Sealed = tuple[BaseType, Label]
@@ -57,7 +58,7 @@ def unknown_history(world: Mask) -> dict[int, Holding]:
         >>> unknown_history(Mask.of(0))[0].keys == frozenset([ANY])
         True
     """
-    anyone = union(own(party, "an earlier run") for party in world)
+    anyone = union(own(party, EARLIER_RUN) for party in world)
     shares = Label(anyone.sources, frozenset(Piece(ANY, share) for share in (-1, *world)))
     return {rank: Holding(shares=shares, keys=frozenset([ANY])) for rank in world}
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.holdings import Holding, is_protected, unknown_history
 from mplang_analysis.labels import PUBLIC, Label, own
+from mplang_analysis.source_names import PUT
 from mplang_analysis.storage import Stored
 from mplang_core import InterpVar, Program
 from mplang_core.ext import HostVar
@@ -94,4 +95,4 @@ def _labels(var: HostVar) -> Mapping[int, Label]:
     if var.labels is not None:
         return var.labels
     held = (rank for rank, value in enumerate(var.values) if value is not None)
-    return {rank: PUBLIC if var.public else own(rank, "put") for rank in held}
+    return {rank: PUBLIC if var.public else own(rank, PUT) for rank in held}

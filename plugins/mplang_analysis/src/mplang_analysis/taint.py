@@ -28,6 +28,7 @@ from mplang_analysis.labels import (
 from mplang_analysis.recorder import BOOL, Recorder
 from mplang_analysis.scope import Scope
 from mplang_analysis.side_channels import NONE, side_channels_of
+from mplang_analysis.source_names import input_name, stored_name
 from mplang_analysis.storage import Stored, use_of
 from mplang_analysis.transfer import Arrived, Fact
 from mplang_analysis.vouched import words_of_message
@@ -121,7 +122,7 @@ class Flow:
 
     def _careful_input(self, index: int, rank: int) -> Label:
         """Return the label of a party's copy of an input of which nothing is known."""
-        kind, name = self.program.graph.inputs[index].type, f"input {index}"
+        kind, name = self.program.graph.inputs[index].type, input_name(index)
         assert isinstance(kind, MPType)
         plain = kind.base.form is Form.PLAIN
         if not plain or kind.pmask is None or not self.uniform_inputs:
@@ -157,7 +158,7 @@ class Flow:
             for rank in scope.parties:
                 label = known.get(rank)
                 if label is None:
-                    label = self._anyones(kind, rank, f"stored {name}")
+                    label = self._anyones(kind, rank, stored_name(name))
                 found = transfer.from_outside(kind, dataclasses.replace(label, program=""))
                 fact[rank] = found | scope.control
                 self.held.begin(rank, kind, fact[rank])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from mplang_core.ext import PluginError, PluginLoadError, plugin_manager
 
@@ -53,6 +54,10 @@ class When(Word):
     IF_AN_OP_FAILS = "if an op fails"
     ANY_NUMBER = "any number of times"
     IF_IT_DEVIATES = "if it deviates"
+
+
+WorkerMode: TypeAlias = Literal["production", "development"]
+"""Whether workers run whole programs only, or standard mode and eager calls, too."""
 
 
 class Role(Word):
@@ -110,6 +115,8 @@ class Words:
     Attributes:
         functions: what its guards compute.
         times: conditions of its messages (``Message.when``), each as sentences of reports say it.
+        reads: what its ops read of a party's data besides operands and data sets (``reads=`` of an
+            op), so that rules can name it.
 
     Raises:
         ValueError: a condition is one of :class:`When`, or has a comma, which rows put between.
@@ -121,6 +128,7 @@ class Words:
 
     functions: Sequence[Function] = ()
     times: Mapping[str, str] = field(default_factory=dict)
+    reads: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         own = set(When)
@@ -177,9 +185,19 @@ def guard_families() -> list[str]:
     return [family for family, words in installed() if words.functions]
 
 
+def has_family(family: str) -> bool:
+    """Return whether ops of a family are installed; no module of it is imported."""
+    return family in plugin_manager.names(FRONTENDS)
+
+
 def may_have_guards(family: str) -> bool:
     """Return whether ops of a family are installed: their guards may declare no functions."""
-    return family in plugin_manager.names(FRONTENDS)
+    return has_family(family)
+
+
+def declared_reads() -> set[str]:
+    """Return the private data that installed packages declare to read, beside data sets."""
+    return {name for _, words in installed() for name in words.reads}
 
 
 def declared_times() -> dict[str, str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mplang_analysis import DATA_SET, WHOLE, Guard, Role, Source
+from mplang_analysis import DATA_SET, PUT, WHOLE, Guard, Role, Source
 from mplang_analysis.ext import quoted
 
 from mplang_policy.request import Entity
 
 ROLES: Mapping[str, str] = {Role.BY: "grouped", Role.FILTER: "filtered", Role.MATCH: "matched"}
 """The field that rules are told of a column's role by; that of a unit has none."""
-PUT = "put"
-"""The name of what a coordinator puts, which is its own and needs no guard."""
 
 
 def told_of_guards(
@@ -27,6 +25,7 @@ def told_of_guards(
         names: names of the parties, by rank.
         units: for each data set of the party the column by which its units differ.
     """
+    # what a coordinator puts is its own and needs no guard
     mine = [each for each in sources if each.party == party and each.name != PUT]
     counted = [[guard for guard in each.guards if _counts(guard, each, units)] for each in mine]
     through = [{guard.op for guard in guards} for guards in counted]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mplang_analysis import (
     PUBLIC,
+    PUT,
     Followed,
     Label,
     Memory,
@@ -84,7 +85,7 @@ def labels_of(program: Program) -> list[Mapping[int, Label]]:
         assert isinstance(value.type, MPType)
         holders = value.type.pmask or program.mask
         public = holders == program.mask and len(holders) > 1
-        found.append({rank: PUBLIC if public else own(rank, "put") for rank in holders})
+        found.append({rank: PUBLIC if public else own(rank, PUT) for rank in holders})
     return found
 
 

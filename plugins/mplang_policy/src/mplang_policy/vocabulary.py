@@ -6,13 +6,15 @@ import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from mplang_analysis import What, When
+from mplang_analysis import PUT, What, When, WorkerMode
 from mplang_analysis.ext import (
     declared_times,
     guard_families,
     guard_functions,
+    is_source_name,
+    kinds_of_names,
     may_have_guards,
     quoted,
     unloaded_words,
@@ -23,7 +25,7 @@ from mplang_policy.names import OTHER
 from mplang_policy.statements import Statement, nodes
 
 FORMS = {form.value for form in Form}
-MODES = {"production", "development"}
+MODES = set(get_args(WorkerMode))
 STORE = "store"
 """What a row of a request is that stands for storage; the disclosure table has none of it."""
 WHAT: Mapping[str, set[str]] = {
@@ -38,7 +40,6 @@ OPEN = ("times", "declassifiers")
 UNLESS_FORBIDDEN = ("rely",)
 """Actions that no permit is needed for: no data leaves by them, and only the owner is harmed."""
 
-_OTHERS = re.compile(OTHER + r"(put|input \d+|stored [\w-]+|[a-z]\w*\.\w+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ACTION = re.compile(r"^action (\w+) appliesTo \{.*?resource: (\[[^\]]*\]|\w+), context: (.*?) \};",
                      re.MULTILINE)  # fmt: skip
@@ -103,11 +104,17 @@ def mistakes_of(statement: Statement) -> Iterator[str]:
             if node["type"] == "Program" and not _DIGEST.fullmatch(node["id"]):
                 yield f'a program is named by its digest, 64 hexadecimal digits, not "{node["id"]}"'
             if node["type"] == "Column" and _is_wrong_other(node["id"]):
-                yield f'no data is called "{node["id"]}"; what was put is "{OTHER}put"'
+                yield _no_data(node["id"])
 
 
 def _is_wrong_other(name: str) -> bool:
-    return name.startswith(OTHER) and not _OTHERS.fullmatch(name)
+    return name.startswith(OTHER) and not is_source_name(name.removeprefix(OTHER))
+
+
+def _no_data(name: str) -> str:
+    others = ", ".join(OTHER + each for each in kinds_of_names())
+    known = f'what was put is "{OTHER}{PUT}"; there are {others}{_unloaded()}'
+    return f'no data is called "{name}"; {known}'
 
 
 def words_of(name: str, among: Sequence[str]) -> set[str] | None:

@@ -15,6 +15,8 @@ from difflib import unified_diff
 from typing import Any, ClassVar
 
 import numpy as np
+from mplang_analysis import DATA_SET
+from mplang_analysis.ext import GROUP_OF_WORDS, is_source_name
 from mplang_cli import introspect
 
 from mplang_core import (
@@ -141,6 +143,17 @@ class FeopSuite(ContractSuite, RefusalSuite, kit=True):
                 expected="reads=() if it reads nothing but its operands, else names",
                 got="reads=None: its results count as all data of the party",
                 fix="declare reads=… in @simple_op or OpDef, and total=True if it cannot fail",
+            )
+        op, _ = local_program(sample.build())
+        names = () if op_def is None else _reads(op_def, op) or ()
+        odd = [each for each in names if not (each.startswith(DATA_SET) or is_source_name(each))]
+        if odd:
+            complain(
+                f"{opcode} reads {odd[0]!r}, which rules of owners cannot name",
+                expected="a data set, or a name that the package declares",
+                got=f"reads={tuple(names)}",
+                fix=f"declare it by Words(reads=[{odd[0]!r}]) in an entry point of the group "
+                f"{GROUP_OF_WORDS}",
             )
 
     def test_its_op_says_what_passes_may_do(self, sample: Sample) -> None:

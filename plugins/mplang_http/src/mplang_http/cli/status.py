@@ -6,7 +6,7 @@ import datetime
 from typing import Annotated, Literal
 
 import msgspec
-from mplang_analysis import Rows
+from mplang_analysis import Rows, WorkerMode
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import RunError
@@ -25,7 +25,7 @@ class _Health(msgspec.Struct):
     """What ``/health`` tells, as far as it is shown."""
 
     name: str
-    mode: Literal["production", "development"]
+    mode: WorkerMode
     state: Literal["starting", "ready", "draining", "ended"]
     crashes: int
     native: list[str] = []

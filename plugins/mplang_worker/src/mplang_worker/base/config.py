@@ -7,9 +7,10 @@ import ipaddress
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import yaml
+from mplang_analysis import WorkerMode as WorkerMode
 from mplang_confinement import set_limits
 from mplang_http.ext import TlsFiles, installed
 from packaging.utils import canonicalize_name
@@ -35,9 +36,6 @@ LOCAL = "local"
 
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """Bytes of the machine's memory, of which limits are shares."""
-
-WorkerMode: TypeAlias = Literal["production", "development"]
-
 
 RELOADED = frozenset({"coordinators", "peers", "authorities", "quotas", DATA, GATE})
 """Fields that may change while a worker runs; sections of other packages say so themselves."""
