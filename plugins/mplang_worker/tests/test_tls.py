@@ -186,6 +186,7 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
         "session": session,
         "parties": PARTIES,
         "role": "engine",
+        "service": "spu",  # of MPC processes
     } | fields
     end = Handshake("Mallory", "0" * 32, Timeouts(connect=5.0), tls=True)
     party = Authority(files, read_certificates(files.cert))
@@ -195,7 +196,7 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
 
 def join(alice: RawWorker, session: str, *credentials, native=()) -> Response:
     engines, mpc = (msgspec.to_builtins(list(each)) for each in (credentials, native))
-    return alice.join(session, engines, native=mpc)
+    return alice.join(session, engines, native={"spu": mpc} if mpc else {})
 
 
 def dial(worker: RawWorker, end: Handshake, mine: Credential, alices: Credential):
@@ -249,7 +250,10 @@ def native_session(alice):
     name = f"links{next(NUMBERS)}"
     parties = [MALLORY, alice.party()]
     made = alice.begin_with(name, rank=1, parties=parties, native=["spu"])
-    yield name, {"engine": Credential(**made["credential"]), "mpc": Credential(**made["native"])}
+    yield (
+        name,
+        {"engine": Credential(**made["credential"]), "mpc": Credential(**made["native"]["spu"])},
+    )
     alice.ask("DELETE", f"/v1/sessions/{name}")
 
 

@@ -34,7 +34,7 @@ from mplang_core.ext import (
     to_bytes,
     wait_for_outcome,
 )
-from mplang_http.base.natives import native_names, needed_natives
+from mplang_http.base.natives import natives_of_kinds, needed_natives
 from mplang_http.base.plugin_versions import compatible
 from mplang_http.coordinator.client import LostWorkerError, WorkerClient
 from mplang_http.coordinator.compatibility import (
@@ -114,8 +114,7 @@ class SimpHttpDriver(ObservedHost):
             for rank, (name, address) in enumerate(_worker_addresses(cluster_spec, addresses))
         ]  # fmt: skip
         self._timeout = timeout
-        kinds = {device.kind.lower() for device in cluster_spec.devices.values()}
-        self._natives = kinds.intersection(native_names())
+        self._natives = natives_of_kinds(each.kind for each in cluster_spec.devices.values())
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -170,7 +169,10 @@ class SimpHttpDriver(ObservedHost):
         opened = self._call_all(lambda worker: worker.open(request))
         linked = {
             "credentials": [engine for engine, _ in opened],
-            "native": [mpc for _, mpc in opened if mpc is not None],
+            "native": {
+                service: [native[service] for _, native in opened if service in native]
+                for service in {name for _, native in opened for name in native}
+            },
             "generation": self._generation,
         }
         self._call_all(lambda worker: worker.link(linked))
