@@ -170,8 +170,9 @@ class SimpHttpDriver(ObservedHost):
         linked = {
             "credentials": [engine for engine, _ in opened],
             "native": {
-                service: [native[service] for _, native in opened if service in native]
-                for service in {name for _, native in opened for name in native}
+                service: [native[service] for _, native in opened]
+                for service in opened[0][1]
+                if all(service in native for _, native in opened)
             },
             "generation": self._generation,
         }
@@ -267,10 +268,16 @@ class SimpHttpDriver(ObservedHost):
 
     def _need(self, natives: frozenset[str]) -> None:
         """Open the session for native services that it was not opened for."""
-        if not natives <= self._natives:
-            self._natives |= natives
-            self._generation += 1
+        if natives <= self._natives:
+            return
+        before, self._natives = self._natives, self._natives | natives
+        self._generation += 1
+        self._opened = False
+        try:
             self._open()
+        except BaseException:
+            self._natives = before  # the next program may need none that is not there
+            raise
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:

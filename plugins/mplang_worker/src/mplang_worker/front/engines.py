@@ -287,10 +287,10 @@ class Engines:
         linked = {name for name, each in session.natives.items() if each.credential is not None}
         given = [request.credentials, *request.native.values()]
         fit = all(len(each) == len(session.parties) for each in given)
-        if process is None or not fit or request.native.keys() != linked:
+        if process is None or not fit or not request.native.keys() <= linked:
             raise RequestError(
                 422, "parties", "each party of the session has a credential, and so has its MPC "
-                "process of each native service that has links",
+                "process of each native service that is to be linked",
             )  # fmt: skip
         async with session.linking:  # so that its credentials are those of its links
             await self.credentials.take(session, request.credentials, request.native)

@@ -98,17 +98,21 @@ class FrontMpc:
 
     async def _open_one(self, session: FrontSession, mpc: SessionMpc) -> None:
         async with mpc.starting:
+            if session.natives.setdefault(mpc.service, mpc) is not mpc:
+                raise RequestError(503, "starting", "another request opens the session; try again")
             if mpc.process is not None or (mpc.link and session.jobs.has_clock):
                 return  # the end of one is told at the step of the clock of its run
             await self._end(mpc, "another one takes its place")
             try:
                 await self._start(session, mpc)
             except (OSError, TimeoutError) as error:
+                del session.natives[mpc.service]  # the session is as it was before
                 await self._end(mpc, f"it does not start: {error}")
                 raise RequestError(
                     503, "starting", "an MPC process does not start; try again"
                 ) from None
             except BaseException:  # its engine does not start
+                del session.natives[mpc.service]
                 await self._end(mpc, "it is not needed")
                 raise
 
