@@ -12,7 +12,7 @@ INEVITABLE = {
     # versions are read from the metadata of packages, before anything is imported or declared
     "plugins/mplang_http/src/mplang_http/wire/versions.py": [
         'found = {name: _version(name) for name in (CORE, *OWN, "jax", "spu")}'
-    ],
+    ]
 }
 
 

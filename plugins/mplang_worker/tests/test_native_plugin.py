@@ -101,7 +101,8 @@ def test_it_gets_its_process_with_the_first_program_that_needs_it(workers, host,
     assert added(host) == [42, 42]
     assert [len(mpc_processes_of(pid)) for pid in pids] == [1, 1]
     assert services(workers, host) == ["toy", "toy"]
-    LogReader(folder / "node0.log", begin=0).wait_for("the native service toy gets plain data of this party")
+    told = "the native service toy gets plain data of this party"
+    LogReader(folder / "node0.log", begin=0).wait_for(told)
 
 
 def test_its_messages_are_on_links_of_its_own_and_in_the_recording(host):
@@ -114,9 +115,11 @@ def test_its_messages_are_on_links_of_its_own_and_in_the_recording(host):
 def test_one_without_links_reaches_nobody(workers, host):
     with pytest.raises(PartyError, match="lost its link"):
         mp.evaluate(host, each_ranks(toy_native.alone))
-    alone = lambda: mp.simp.pcall_static(
-        (0,), toy_native.alone, mp.constant(np.int64(7), parties=0)
-    )
+
+    def alone():
+        x = mp.constant(np.int64(7), parties=0)
+        return mp.simp.pcall_static((0,), toy_native.alone, x)
+
     assert int(mp.fetch(host, mp.evaluate(host, alone))[0]) == 7
 
 
@@ -140,14 +143,13 @@ def test_one_that_does_not_start_harms_no_other(workers, host, folder):
 
 @pytest.fixture
 def beside_spu(workers):
-    """Return a host whose session has SPU's process and the plugin's."""
+    """Return a host whose session has SPU's process and the plugin's, and these of each worker."""
     with mp.connect("http", workers.spec, tls=workers.tls, patience=NEVER) as host:
         before = [set(mpc_processes_of(worker.pid)) for worker in workers.workers]
         assert added(host) == [42, 42]
-        yield host, [
-            (*spu, *set(mpc_processes_of(worker.pid)) - spu)
-            for spu, worker in zip(before, workers.workers, strict=True)
-        ]
+        pairs = zip(before, workers.workers, strict=True)
+        processes = [(*spu, *set(mpc_processes_of(worker.pid)) - spu) for spu, worker in pairs]
+        yield host, processes
 
 
 def status(pid, *fields):

@@ -77,17 +77,16 @@ class FrontMpc:
 
         Args:
             session: the session; its engine may be starting.
-            services: names of the native services that are asked for.
+            services: names of all native services that it needs from now on.
 
         Returns:
-            The credentials of its MPC processes that have links, by native service.
+            The credentials of their MPC processes that have links, by native service.
 
         Raises:
             RequestError: one does not start.
         """
-        for name in services:
-            session.natives.setdefault(name, SessionMpc(name))
-        apart = list(session.natives.values())
+        session.needed = frozenset(services)
+        apart = [session.natives.setdefault(name, SessionMpc(name)) for name in session.needed]
         opening = self._begin(self._open(session, apart))
         opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(opening)  # whoever asks may go; the processes are not left alone

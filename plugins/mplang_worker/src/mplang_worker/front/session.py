@@ -81,6 +81,7 @@ class FrontSession:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
         process: its engine, once that has started.
         natives: its MPC processes, by the name of the native service that each runs.
+        needed: names of the native services that its coordinator has asked for last.
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
@@ -101,6 +102,7 @@ class FrontSession:
         self.process: EngineProcess | None = None
         self.checker: EngineProcess | None = None
         self.natives: dict[str, SessionMpc] = {}
+        self.needed: frozenset[str] = frozenset()
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
@@ -158,8 +160,8 @@ class FrontSession:
 
         The end of one is told at the step of the clock of its run, as that run's end is.
         """
-        are_there = all(each.process is not None for each in self.natives.values())
-        return are_there or self.jobs.has_clock
+        there = {name for name, each in self.natives.items() if each.process is not None}
+        return self.needed <= there or self.jobs.has_clock
 
     def excess(self, limits: Limits, timeouts: Timeouts) -> str:
         """Return which limit its engine passes; empty if none.
