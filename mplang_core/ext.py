@@ -93,6 +93,7 @@ from mplang_core.plugins.manager import (
     COMMANDS as COMMANDS,
     COMPATIBLE as COMPATIBLE,
     GROUPS as GROUPS,
+    KERNELS as KERNELS,
     NAMESPACES as NAMESPACES,
     NATIVE as NATIVE,
     PASSES as PASSES,
@@ -110,6 +111,8 @@ from mplang_core.runtime import (
     decode as decode,
     encode as encode,
     host_kernels as host_kernels,
+    native_of as native_of,
+    native_ops as native_ops,
     worker_kernels as worker_kernels,
 )
 from mplang_core.runtime.codec import (
@@ -137,6 +140,8 @@ from mplang_core.runtime.native import (
     NativeCalls as NativeCalls,
     NativeParty as NativeParty,
     NativeService as NativeService,
+    NativeSpec as NativeSpec,
+    native_calls as native_calls,
 )
 from mplang_core.runtime.progress import PartyState as PartyState, Traffic as Traffic
 from mplang_core.runtime.recorder import Recorder as Recorder

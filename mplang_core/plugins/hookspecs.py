@@ -51,11 +51,13 @@ class KernelSpec:
         opcodes: the opcodes.
         kernel: ``kernel(ctx, *operands, **attributes)``; see :func:`mplang_core.kernel`.
         role: ``"worker"`` or ``"host"``.
+        native: the native service that the kernel calls at a worker; empty for none.
     """
 
     opcodes: Sequence[str]
     kernel: Kernel
     role: Role = "worker"
+    native: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mplang_core.ir import op_defs
 from mplang_core.ir.source_line import skip_package
 from mplang_core.namespace import Namespace
 from mplang_core.plugins import hookspecs
-from mplang_core.runtime import codecs, host_kernels, worker_kernels
+from mplang_core.runtime import add_kernel, codecs, host_kernels, native_ops, worker_kernels
 from mplang_core.simp.backend import BackendSpec, backends
 from mplang_core.simp.diagnostics import diagnostics
 from mplang_core.simp.passes import passes
@@ -289,7 +289,8 @@ ASKED = ("settings", "configure", "preload", "doctor")
 _BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
 """Registries whose names begin with that of a plugin's entry point."""
 
-NAMESPACES = (registry.feops, *_BY_PREFIX, device_kinds, transfers, backends, passes, diagnostics)
+_OTHERS: list[Namespace[Any]] = [device_kinds, transfers, backends, passes, diagnostics, native_ops]
+NAMESPACES = (registry.feops, *_BY_PREFIX, *_OTHERS)
 """All registries that plugins extend."""
 
 
@@ -303,9 +304,8 @@ def _add_dialect(dialect: hookspecs.Dialect, provider: str) -> None:
 
 
 def _add_kernel(spec: hookspecs.KernelSpec, provider: str) -> None:
-    table = host_kernels if spec.role == "host" else worker_kernels
     for opcode in spec.opcodes:
-        table.add(opcode, spec.kernel, provider=provider)
+        add_kernel(opcode, spec.kernel, provider=provider, role=spec.role, native=spec.native)
 
 
 _Add: TypeAlias = Callable[[Any, str], None]

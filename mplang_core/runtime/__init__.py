@@ -13,8 +13,11 @@ from mplang_core.runtime.interpreter import (
 from mplang_core.runtime.kernels import (
     Kernel as Kernel,
     Role as Role,
+    add_kernel as add_kernel,
     host_kernels as host_kernels,
     kernel as kernel,
+    native_of as native_of,
+    native_ops as native_ops,
     worker_kernels as worker_kernels,
 )
 from mplang_core.runtime.listener import Listener as Listener

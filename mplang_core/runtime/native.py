@@ -1,18 +1,24 @@
 """Native services: libraries that read what peers send, in a process apart from a party's data.
 
-A package names one in the group ``mplang.native``: its name, which is the prefix of the ops that
-need it, and a function that takes a :class:`NativeParty` and returns a :class:`NativeService`. A
-worker runs it in the MPC process of a session, and kernels reach it by :class:`NativeCalls`; in a
-simulator, where all parties are one process, kernels call the library themselves.
+A package names one in the group ``mplang.native``: a function that takes a :class:`NativeParty` and
+returns a :class:`NativeService`, or a :class:`NativeSpec`, which says what it needs beside links.
+Kernels that need it declare its name, ``native="spu"``. A worker runs it in a process of its own,
+an MPC process of the session, and kernels reach it by :func:`native_calls`; in a simulator, where
+all parties are one process, kernels call the library themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from mplang_core.errors import AdmissionError
 from mplang_core.runtime.communicator import Communicator
+from mplang_core.runtime.kernels import native_ops
+
+if TYPE_CHECKING:
+    from mplang_core.runtime.interpreter import KernelContext
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Answer: TypeAlias = tuple[Mapping[str, Any], Sequence[Buffer]]
@@ -67,6 +73,44 @@ class NativeService(Protocol):
         """Drop all that the last run has left."""
 
 
+@dataclass(frozen=True, slots=True)
+class NativeSpec:
+    """Native service, and what its process needs, which it gets and nothing else.
+
+    Attributes:
+        serve: returns the service of one session at one party.
+        links: whether it talks to those of the other parties: its process has links of its own
+            then, and a key for them, which states the name of the service.
+        plain: whether kernels give it plain data of their party, which whoever takes its process
+            over has, too; a worker's log says so.
+        ports: whether its process may use the network by itself where the worker is ``insecure``;
+            links that are not encrypted need that.
+
+    Example:
+        >>> def serve(party): ...
+        >>> NativeSpec.of(serve).links, NativeSpec.of(NativeSpec(serve, links=False)).links
+        (True, False)
+    """
+
+    serve: Callable[[NativeParty], NativeService]
+    links: bool = True
+    plain: bool = False
+    ports: bool = False
+
+    @classmethod
+    def of(cls, found: Any) -> NativeSpec:
+        """Return what an entry point of the group names, a bare function as a service with links.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if isinstance(found, NativeSpec):
+            return found
+        if not callable(found):
+            raise TypeError(f"a native service is a function or a NativeSpec, got {found!r}")
+        return cls(found)
+
+
 class NativeCalls(Protocol):
     """Calls of a kernel to a native service."""
 
@@ -96,3 +140,30 @@ class NativeCalls(Protocol):
             run: the run.
             fetch: takes what is still needed; it is not called if the run fails.
         """
+
+
+def native_calls(ctx: KernelContext) -> NativeCalls | None:
+    """Return the calls to the native service that the kernel of an op declares.
+
+    Args:
+        ctx: the kernel's.
+
+    Returns:
+        The calls; ``None`` where kernels call their library in this process, as in a simulator.
+
+    Raises:
+        AdmissionError: the session has no such service.
+    """
+    natives = getattr(ctx.interpreter, "natives", None)  # not every backend has observed workers
+    if natives is None:
+        return None
+    opcode = ctx.op.opcode
+    service = native_ops.peek(opcode)
+    calls: NativeCalls | None = natives.get(service)
+    if calls is None:
+        raise AdmissionError(
+            f'{opcode} computes in a process of its own, with native="{service}", which this '
+            f'session has not: it was opened without native: ["{service}"]. The host asks for it '
+            "where the package with the kernel is installed; install it there, too"
+        )
+    return calls

@@ -65,7 +65,7 @@ def member(rank, links, control, evil):
     """Serve calls that come by a connection, until it ends."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # some crash
     comm = (EvilCommunicator if evil else LinkedCommunicator)(rank, links)
-    service, calls = serve(NativeParty(comm, False, WAIT)), queue.Queue()
+    service, calls = serve.serve(NativeParty(comm, False, WAIT)), queue.Queue()
     threading.Thread(target=_control, args=(comm, control, calls), daemon=True).start()
     opened = None
     while (asked := calls.get()) is not None:

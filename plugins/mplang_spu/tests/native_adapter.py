@@ -74,7 +74,7 @@ def native_services(monkeypatch, insecure=True):
         def __init__(self, comm, **options):
             super().__init__(comm, **options)
             made = NativeParty(comm, insecure, options["timeout"])
-            calls = DirectCalls(serve(made))
+            calls = DirectCalls(serve.serve(made))
             self.natives = {"spu": calls}
             self.evaluate = with_end(self.evaluate, calls)
 

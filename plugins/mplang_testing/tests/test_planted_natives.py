@@ -130,6 +130,9 @@ def op(x: mp.TensorType) -> mp.TensorType:
     return x
 
 
+mp.kernel("native_{0}.op", native="native_{0}")(lambda ctx, x: x)
+
+
 class Test{1}(Base, NativeSuite):
     family = "native_{0}"
 """

@@ -145,7 +145,7 @@ class RawWorker:
         """Open a session that has an MPC process, with this worker as the only party."""
         name = f"s{next(NUMBERS)}"
         begun = self.begin_with(name, native=["spu"])
-        found = self.join(name, [begun["credential"]], native=[begun["native"]])
+        found = self.join(name, [begun["credential"]], native=begun["native"])
         assert found.status == 200, found
         return name
 
@@ -171,7 +171,7 @@ class RawWorker:
         return found.json
 
     def join(
-        self, name: str, credentials: Sequence[Any], generation: int = 0, native: Sequence[Any] = ()
+        self, name: str, credentials: Sequence[Any], generation: int = 0, native: Any = None
     ) -> Response:
         """Link a session to those of all parties.
 
@@ -179,9 +179,14 @@ class RawWorker:
             name: name of the session.
             credentials: credentials of all parties.
             generation: number of the generation.
-            native: credentials of the MPC processes of all parties, if they have any.
+            native: credentials of the MPC processes of all parties, by native service: of one
+                party the credential, of several a list of them.
         """
-        given = {"credentials": list(credentials), "native": list(native)}
+        apart = {
+            service: list(each) if isinstance(each, list | tuple) else [each]
+            for service, each in (native or {}).items()
+        }
+        given = {"credentials": list(credentials), "native": apart}
         body = json.dumps({**given, "generation": generation}).encode()
         return self.ask("POST", f"/v1/sessions/{name}/links", body)
 
@@ -297,7 +302,9 @@ def open_at_all(workers: Sequence[RawWorker], name: str, **fields: Any) -> list[
         worker.begin_with(name, **{"rank": rank, "parties": parties, **given})
         for rank, (worker, given) in enumerate(zip(workers, each, strict=True))
     ]
-    native = [each["native"] for each in begun if each["native"] is not None]
+    native = {
+        service: [each["native"][service] for each in begun] for service in begun[0]["native"]
+    }
 
     def join(worker: RawWorker, given: dict[str, Any]) -> Response:
         known = begun[: len(given.get("parties", parties))]

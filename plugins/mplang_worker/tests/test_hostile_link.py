@@ -343,9 +343,9 @@ def mpc_link(worker):
     name = f"linked{next(NUMBERS)}"
     parties = [HOME, worker.party()]
     made = worker.begin_with(name, rank=1, parties=parties, native=["spu"])
-    own, ends = (made["credential"], made["native"]), [{"link": "0" * 32}]
+    own, ends = (made["credential"], made["native"]["spu"]), [{"link": "0" * 32}]
     with ThreadPoolExecutor(1) as pool:
-        joining = pool.submit(worker.join, name, [*ends, own[0]], native=[*ends, own[1]])
+        joining = pool.submit(worker.join, name, [*ends, own[0]], native={"spu": [*ends, own[1]]})
         engine, mpc = (upgraded(worker, each["link"]) for each in own)
         assert joining.result().status == 200
     with engine, mpc:

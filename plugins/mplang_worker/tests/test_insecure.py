@@ -77,5 +77,6 @@ def test_the_doctor_tells_of_an_insecure_worker(tmp_path):
 
     (row,) = told("insecure: true\n")
     assert row["status"] == "failed"
-    assert "MPC processes keep the calls of the network, for BRPC links" in row["detail"]
+    told_of_network = "MPC processes whose native services say so keep the calls of the network"
+    assert told_of_network in row["detail"]
     assert told("") == []

@@ -32,7 +32,7 @@ def fails():
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     failures = MpcFailures(0, ["alice", "bob"], 5.0, 900.0)
     calls = MpcCalls("alice", failures, 1 << 20, 60.0, 60.0, lambda: None)
-    calls.attach(near, ["spu"])
+    calls.attach(near)
 
     def answer(reply):
         mpc_channel.receive(far, 1 << 20)
@@ -49,7 +49,7 @@ def fails():
         thread = threading.Thread(target=answer, args=({"error": [kind, text]},))
         thread.start()
         with pytest.raises(MPLangError) as caught:
-            calls.services["spu"].call("r", "run", {})
+            calls.call("r", "run", {})
         thread.join()
         return caught.value
 

@@ -13,15 +13,14 @@ from mplang_worker.base.config import Limits, Timeouts
 from mplang_worker.engine.job import Job
 from mplang_worker.engine.session import Session
 from mplang_worker.front.engine_process import Usage
-from mplang_worker.front.session import FrontSession
-from mplang_worker.mpc.calls import MpcCalls
-from mplang_worker.mpc.failures import MpcFailures
+from mplang_worker.front.session import FrontSession, SessionMpc
+from mplang_worker.mpc.services import MpcServices
 from mplang_worker.wire.requests import Party, SessionRequest
 
 import mplang_core as mp
 from mplang_core.ext import CommError
 
-NO_MPC = MpcCalls("alice", MpcFailures(0, ["alice"], 0.0, 0.0), 0, 0.0, 0.0, lambda: None)
+NO_MPC = MpcServices(lambda service: None)
 RUN = "s-0"
 PARTY = Party(name="alice", address="127.0.0.1:1")
 
@@ -103,6 +102,10 @@ def used(megabytes):
     return SimpleNamespace(usage=lambda: Usage(megabytes << 20, 3, "S"))
 
 
+async def session_mpc():
+    return SessionMpc("spu")
+
+
 async def front_session():
     return FrontSession(("host", "s"), SessionRequest(rank=0, parties=[PARTY]))
 
@@ -111,12 +114,13 @@ def test_an_mpc_process_that_replaces_another_one_raises_no_limit_of_memory():
     """What it has at its start does not count, and that of those before does not, either."""
     session = asyncio.run(front_session())
     session.process, session.baseline = used(40), 30 << 20
+    session.natives["spu"] = asyncio.run(session_mpc())
     for _ in range(5):  # each of them has ended
-        session.mpc.process, session.mpc.baseline = used(30), 20 << 20
+        session.natives["spu"].process, session.natives["spu"].baseline = used(30), 20 << 20
         assert session.excess(Limits(memory=100 << 20), Timeouts()) == ""
         assert session.memory == 20 << 20
-    session.mpc.process = used(111)
+    session.natives["spu"].process = used(111)
     assert "(limits.memory)" in session.excess(Limits(memory=100 << 20), Timeouts())
-    session.mpc.process = None
+    session.natives["spu"].process = None
     assert session.excess(Limits(memory=100 << 20), Timeouts()) == ""
     assert session.memory == 10 << 20

@@ -186,6 +186,7 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
         "session": session,
         "parties": PARTIES,
         "role": "engine",
+        "service": "spu",  # of MPC processes
     } | fields
     end = Handshake("Mallory", "0" * 32, Timeouts(connect=5.0), tls=True)
     party = Authority(files, read_certificates(files.cert))
@@ -195,7 +196,7 @@ def offered(files: TlsFiles, session: str, **fields) -> tuple[Handshake, Credent
 
 def join(alice: RawWorker, session: str, *credentials, native=()) -> Response:
     engines, mpc = (msgspec.to_builtins(list(each)) for each in (credentials, native))
-    return alice.join(session, engines, native=mpc)
+    return alice.join(session, engines, native={"spu": mpc} if mpc else {})
 
 
 def dial(worker: RawWorker, end: Handshake, mine: Credential, alices: Credential):
@@ -249,7 +250,10 @@ def native_session(alice):
     name = f"links{next(NUMBERS)}"
     parties = [MALLORY, alice.party()]
     made = alice.begin_with(name, rank=1, parties=parties, native=["spu"])
-    yield name, {"engine": Credential(**made["credential"]), "mpc": Credential(**made["native"])}
+    yield (
+        name,
+        {"engine": Credential(**made["credential"]), "mpc": Credential(**made["native"]["spu"])},
+    )
     alice.ask("DELETE", f"/v1/sessions/{name}")
 
 
@@ -275,6 +279,28 @@ def test_no_process_stands_in_for_one_of_the_other_role(
     assert found.error == (403, "AdmissionError")
     assert f"the credential of {whose} for this session is refused: it is for another" in found.text
     assert "or another process" in found.text
+
+
+def test_no_process_stands_in_for_that_of_another_native_service(alice, files, native_session):
+    """Who has taken over one library has no links to those of another one."""
+    name, own = native_session
+    engine = offered(files["Mallory"], name)[1]
+    other = offered(files["Mallory"], name, role="mpc", service="toy")[1]
+    found = join(alice, name, engine, own["engine"], native=(other, own["mpc"]))
+    assert found.error == (403, "AdmissionError")
+    assert "the credential of Mallory for this session is refused: it is for another" in found.text
+
+
+@pytest.mark.parametrize("native", [{"toy": 2}, {"spu": 1}, {"spu": 3}, {"spu": 2, "toy": 2}])
+def test_credentials_of_other_native_services_or_parties_are_refused(
+    alice, files, native_session, native
+):
+    name, own = native_session
+    engine, mine = (offered(files["Mallory"], name, role=role)[1] for role in ("engine", "mpc"))
+    engines = msgspec.to_builtins([engine, own["engine"]])
+    given = msgspec.to_builtins([mine, own["mpc"], mine])
+    found = alice.join(name, engines, native={each: given[:n] for each, n in native.items()})
+    assert found.error == (422, "parties")
 
 
 def test_links_of_each_role_have_keys_of_their_own(alice, files, native_session):

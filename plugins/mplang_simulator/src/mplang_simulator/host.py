@@ -49,7 +49,7 @@ class Simulator(ObservedHost):
         cluster_spec: the parties and devices.
         timeout: seconds that a party waits for a message of one that does not work.
         mode: see :class:`mplang_core.simp.SimpHost`.
-        check_numbers: whether approximate engines, such as SPU, are checked against float64.
+        check_numbers: whether approximate engines are checked against float64.
             ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning` at the line
             that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
         data: the data sets of the parties, by party and by name: frames, arrays, paths, or the
@@ -204,7 +204,7 @@ class Simulator(ObservedHost):
     def _abandon(self, run: str, reason: str) -> None:
         """Abandon the threads of a failed run, and start new ones.
 
-        State that kernels share among parties (SPU's links, for example) is inconsistent after a
+        State that kernels share among parties, such as links of libraries, is inconsistent after a
         failure.
         """
         self._parties.abort(run, reason)

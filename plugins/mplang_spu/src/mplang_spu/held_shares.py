@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mplang_core import Mask, TensorType
-from mplang_core.ext import AdmissionError, Answer, Buffer, KernelContext, NativeCalls, RunError
+from mplang_core.ext import Answer, Buffer, KernelContext, NativeCalls, RunError, native_calls
 from mplang_spu.requests import Made
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare, check_share
@@ -35,17 +35,10 @@ def native_spu(ctx: KernelContext) -> NativeSpu | None:
     Raises:
         AdmissionError: the session has none.
     """
-    worker = ctx.interpreter
-    natives = getattr(worker, "natives", None)  # not every backend has observed workers
-    if natives is None:
-        return None
-    calls = natives.get("spu")
+    calls = native_calls(ctx)
     if calls is None:
-        raise AdmissionError(
-            "SPU computes in a process of its own, which this session has not: it was opened "
-            'without native: ["spu"]. The host asks for it where its cluster has a device of '
-            "kind SPU, and mplang-spu is installed; open the session with such a cluster"
-        )
+        return None
+    worker = ctx.interpreter
     found = worker.resources.get("spu")
     if not isinstance(found, NativeSpu) or found.calls is not calls:
         found = worker.resources["spu"] = NativeSpu(calls)

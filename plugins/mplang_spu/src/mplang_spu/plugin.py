@@ -12,6 +12,7 @@ from mplang_core.ext import (
     KernelSpec,
     NativeParty,
     NativeService,
+    NativeSpec,
     hookimpl,
 )
 from mplang_spu import config, device, kernels, ops, shares
@@ -43,7 +44,7 @@ def mplang_kernels() -> Sequence[KernelSpec]:
     return [
         KernelSpec(["spu.make_shares"], kernels.make_shares),
         KernelSpec(["spu.reconstruct"], kernels.reconstruct),
-        KernelSpec(["spu.run_jax"], kernels.run_jax),
+        KernelSpec(["spu.run_jax"], kernels.run_jax, native="spu"),
     ]
 
 
@@ -76,12 +77,11 @@ def mplang_preload() -> Sequence[str]:
     return ["mplang_spu.engine", "mplang_spu.native", "mplang_spu.reference_check.check"]
 
 
-def serve(party: NativeParty) -> NativeService:
-    """Return the native service of SPU for one party of a session.
-
-    Args:
-        party: the party.
-    """
+def _serve(party: NativeParty) -> NativeService:
     from mplang_spu.native import SpuService
 
     return SpuService(party)
+
+
+serve = NativeSpec(_serve, ports=True)
+"""The native service of SPU: it gets shares and public operands; BRPC's links have ports."""

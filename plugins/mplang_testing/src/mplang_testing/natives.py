@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 from mplang_simulator import ThreadCommunicator
 
 from mplang_core.ext import (
+    KERNELS,
     AbortedError,
     Communicator,
     MPLangError,
     NativeParty,
     NativeService,
-    op_defs,
+    NativeSpec,
+    native_ops,
     plugin_manager,
 )
 from mplang_testing.suite import Suite, complain
@@ -50,7 +52,7 @@ class NativeSuite(Suite, kit=True):
     at once.
 
     Attributes:
-        family: its name in the group ``mplang.native``, the prefix of the ops that need it.
+        family: its name in the group ``mplang.native``, which kernels declare that need it.
         parties: how many call their services together.
 
     Example::
@@ -81,15 +83,16 @@ class NativeSuite(Suite, kit=True):
         return ThreadCommunicator.connected(parties, DEADLINE)
 
     def test_it_is_found(self) -> None:
-        """The group names it, and there are ops that need it."""
+        """The group names it, and there are kernels that declare it."""
         named = self.family in plugin_manager.names(GROUP)
-        ops = [name for name, _ in op_defs if name.startswith(f"{self.family}.")]
-        if not named or not ops:
+        plugin_manager.load(self.family, KERNELS)
+        declared = dict(native_ops)
+        if not named or self.family not in declared.values():
             complain(
-                f"no op needs the native service {self.family}",
-                expected=f"this name in the group {GROUP}, and ops of this family",
-                got=f"the entry points {plugin_manager.names(GROUP)}, and the ops {ops}",
-                fix="name the service as the family of the ops whose kernels call it",
+                f"no kernel needs the native service {self.family}",
+                expected=f"this name in the group {GROUP}, and kernels that declare it",
+                got=f"the entry points {plugin_manager.names(GROUP)}, and the kernels {declared}",
+                fix=f'KernelSpec(["{self.family}.…"], kernel, native="{self.family}")',
             )
 
     def test_right_calls_are_answered(self) -> None:
@@ -168,8 +171,8 @@ class NativeSuite(Suite, kit=True):
         for comm in comms:
             for run in RUNS:
                 comm.open(run)
-        serve = plugin_manager.entry(GROUP, self.family)
-        services = [serve(NativeParty(comm, True, DEADLINE)) for comm in comms]
+        spec = NativeSpec.of(plugin_manager.entry(GROUP, self.family))
+        services = [spec.serve(NativeParty(comm, True, DEADLINE)) for comm in comms]
         yield comms, services
         for service in services:
             service.end_run()

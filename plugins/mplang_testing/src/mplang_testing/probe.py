@@ -23,13 +23,13 @@ from mplang_core.ext import (
     PluginError,
     PluginRecord,
     host_kernels,
+    native_of,
     op_defs,
     plugin_manager,
     worker_kernels,
 )
 from mplang_testing.sample import text_of
 
-NATIVES = "mplang.native"
 TIMEOUT = 300.0  # seconds
 
 
@@ -123,11 +123,10 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
 def believed(ops: Iterable[str]) -> dict[str, list[str]]:
     """Return by suite of the kit the ops that declare what this suite tries."""
     defined = {name: op_def for name in ops if (op_def := op_defs.get(name)) is not None}
-    natives = plugin_manager.names(NATIVES)
     declares: dict[str, Callable[[OpDef], bool]] = {
         "GuardSuite": lambda op_def: op_def.interface(Declassifies) is not None,
         "LineageSuite": lambda op_def: op_def.interface(HasLineage) is not None,
-        "NativeSuite": lambda op_def: op_def.name.partition(".")[0] in natives,
+        "NativeSuite": lambda op_def: native_of(op_def.name) is not None,
         "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY,
     }
     found = {

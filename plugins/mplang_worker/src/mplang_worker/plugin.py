@@ -61,8 +61,8 @@ def _configuration(path: str) -> Iterator[Check]:
     if config.insecure:
         detail = (
             "insecure: true is for debugging: a protocol may run whose first member reads all, and "
-            "MPC processes keep the calls of the network, for BRPC links, which are not encrypted "
-            "(engines do not); leave it out where data is private"
+            "MPC processes whose native services say so keep the calls of the network, for links "
+            "that are not encrypted (engines do not); leave it out where data is private"
         )
         yield Check(f"{config.name} runs secure protocols only", False, detail)
     if certificates is not None:

@@ -49,7 +49,7 @@ def cluster_status(
         A row per worker: ``name``, ``address``, ``mode`` (``production`` or ``development``),
         ``state`` (``starting``, ``ready``, ``lost``, or ``another worker``), ``crashes`` of its
         engines and MPC processes, ``native``: the native services of the coordinator's sessions,
-        such as ``spu``, which run in MPC processes, ``failures``: the coordinator's failed runs
+        which run in MPC processes, ``failures``: the coordinator's failed runs
         there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
         mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
         days``, and ``why`` it is lost, its gate shut or its changed configuration refused.

@@ -34,7 +34,7 @@ from mplang_core.ext import (
     to_bytes,
     wait_for_outcome,
 )
-from mplang_http.base.natives import native_names, needed_natives
+from mplang_http.base.natives import natives_of_kinds, needed_natives
 from mplang_http.base.plugin_versions import compatible
 from mplang_http.coordinator.client import LostWorkerError, WorkerClient
 from mplang_http.coordinator.compatibility import (
@@ -114,8 +114,7 @@ class SimpHttpDriver(ObservedHost):
             for rank, (name, address) in enumerate(_worker_addresses(cluster_spec, addresses))
         ]  # fmt: skip
         self._timeout = timeout
-        kinds = {device.kind.lower() for device in cluster_spec.devices.values()}
-        self._natives = kinds.intersection(native_names())
+        self._natives = natives_of_kinds(each.kind for each in cluster_spec.devices.values())
         self._generation = 0
         self._opened = False
         self._closed = False
@@ -170,7 +169,11 @@ class SimpHttpDriver(ObservedHost):
         opened = self._call_all(lambda worker: worker.open(request))
         linked = {
             "credentials": [engine for engine, _ in opened],
-            "native": [mpc for _, mpc in opened if mpc is not None],
+            "native": {
+                service: [native[service] for _, native in opened]
+                for service in opened[0][1]
+                if all(service in native for _, native in opened)
+            },
             "generation": self._generation,
         }
         self._call_all(lambda worker: worker.link(linked))
@@ -265,10 +268,16 @@ class SimpHttpDriver(ObservedHost):
 
     def _need(self, natives: frozenset[str]) -> None:
         """Open the session for native services that it was not opened for."""
-        if not natives <= self._natives:
-            self._natives |= natives
-            self._generation += 1
+        if natives <= self._natives:
+            return
+        before, self._natives = self._natives, self._natives | natives
+        self._generation += 1
+        self._opened = False
+        try:
             self._open()
+        except BaseException:
+            self._natives = before  # the next program may need none that is not there
+            raise
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:

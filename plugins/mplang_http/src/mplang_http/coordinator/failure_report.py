@@ -50,7 +50,7 @@ def party_locations(
         excluded: rank of a party to leave out.
 
     Yields:
-        A clause per location, such as ``parties 1, 2 were in spu.reveal at "a.py:7" then``.
+        A clause per location, such as ``parties 1, 2 were in jax.run at "a.py:7" then``.
     """
     ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:

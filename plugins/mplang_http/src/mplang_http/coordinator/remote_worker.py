@@ -100,7 +100,7 @@ class RemoteWorker:
             request: the SessionRequest, without the rank.
 
         Returns:
-            The credentials of this party's engine, and of its MPC process; ``None`` for none.
+            The credentials of this party's engine, and of its MPC processes, by native service.
         """
         body = json.dumps({**request, "rank": self.rank}).encode()
         found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)

@@ -183,8 +183,9 @@ class EngineConfig(ConfigModel):
         dialects: dialects whose ops may stand in a program, whichever party runs them; those of
             all plugins by default.
         admission: checks of plugins that may refuse a program, by name, each with its fields.
-        insecure: whether protocols for debugging may run, and links of libspu that are not
-            encrypted; for these, MPC processes may use the network, and engines may not.
+        insecure: whether protocols for debugging may run, and links of native services that are
+            not encrypted; for these, the MPC processes of services that declare them may use the
+            network, and engines may not.
         mode: ``production``: whole programs only, which the owner can review. ``development``:
             also programs of one op, which are those of standard mode and of eager calls.
         observable: whether coordinators are told the ops under way, times and bytes of their runs,

@@ -40,6 +40,7 @@ from mplang_worker.link.handshake import Handshake
 from mplang_worker.link.links import Links
 from mplang_worker.mpc.calls import MpcCalls
 from mplang_worker.mpc.failures import MpcFailures
+from mplang_worker.mpc.services import MpcServices
 from mplang_worker.process.call_server import CallServer, StreamReply, log_to
 from mplang_worker.process.end import end_process
 from mplang_worker.process.session_argument import EngineArgument
@@ -80,14 +81,16 @@ class Engine:
         )  # fmt: skip
         self._programs = Programs(config, given.coordinator, given.rank, given.parties)
         self._questions = Questions(self._calls.send)
-        limit = config.limits.value + MAX_HEAD
-        self._mpc = MpcCalls(
-            name,
-            MpcFailures(given.rank, given.parties, given.timeout, config.timeouts.job),
-            limit,
-            config.timeouts.job,
-            config.timeouts.cancel / 2,  # after which the front ends the engine
-            lambda: self._calls.send({"event": "mpc_hangs"}),
+        failures = MpcFailures(given.rank, given.parties, given.timeout, config.timeouts.job)
+        self._mpc = MpcServices(
+            lambda service: MpcCalls(
+                name,
+                failures,
+                config.limits.value + MAX_HEAD,
+                config.timeouts.job,
+                config.timeouts.cancel / 2,  # after which the front ends the engine
+                lambda: self._calls.send({"event": "mpc_hangs", "service": service}),
+            )
         )
         comm = HttpCommunicator(given.rank, given.parties, self._links, given.timeout)
         comm.longest = config.timeouts.job
@@ -144,7 +147,7 @@ class Engine:
             elif method == "link":
                 self._link_end.accept(file)
             elif method == "mpc" and file is not None:
-                self._mpc.attach(socket.socket(fileno=file), message["args"]["services"])
+                self._mpc.attach(message["args"]["service"], socket.socket(fileno=file))
             elif method in self._quick:
                 self._calls.answer(self._quick[method], message, file)
             elif method in self._waiting:

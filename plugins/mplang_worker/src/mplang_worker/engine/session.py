@@ -39,7 +39,7 @@ from mplang_worker.engine.labels import SessionLabels
 from mplang_worker.engine.run_storage import RunStorage
 from mplang_worker.engine.values import SessionValues
 from mplang_worker.link.comm import HttpCommunicator
-from mplang_worker.mpc.calls import MpcCalls
+from mplang_worker.mpc.services import MpcServices
 from mplang_worker.wire.opening import NO_LOGS, Logs, Opening, shown_program
 from mplang_worker.wire.requests import input_of
 from mplang_worker.wire.stored_value import StoredValue
@@ -56,7 +56,7 @@ class PartyWorker(ObservedWorker):
     Args:
         comm: communicator of the session.
         on_failure: called with the name of a run on links, and why it fails here.
-        mpc: the MPC process of the session.
+        mpc: the native services of the session.
         **options: the others of :class:`ObservedWorker`.
     """
 
@@ -65,11 +65,11 @@ class PartyWorker(ObservedWorker):
         comm: HttpCommunicator,
         *,
         on_failure: Callable[[str, BaseException], None],
-        mpc: MpcCalls,
+        mpc: MpcServices,
         **options: Any,
     ) -> None:
         super().__init__(comm, **options)
-        self.natives = mpc.services
+        self.natives = mpc.by_name
         self._on_failure, self._mpc = on_failure, mpc
 
     def traffic(self) -> dict[int, Traffic]:
@@ -104,7 +104,7 @@ class Session:
         gated: whether the gate of this party is asked before a run begins.
         observable: whether its coordinator is told how long runs take; else those whose duration
             depends on private data without a bound are told of at the steps of a clock.
-        mpc: the MPC process of the session.
+        mpc: the native services of the session.
 
     Attributes:
         values: its values.
@@ -123,7 +123,7 @@ class Session:
         data: Any = None,
         gated: bool = False,
         observable: bool = True,
-        mpc: MpcCalls,
+        mpc: MpcServices,
     ) -> None:
         self.name = name
         self.comm = comm
@@ -389,14 +389,13 @@ class Session:
             job.clock = StepClock()
 
     def _open(self, job: Job, opening: Opening, program: Program, request: JobRequest) -> None:
-        """Tell the peers that this party is in the run, once its MPC process is, if it needs that.
+        """Tell the peers that this party is in the run, once the native services are that it needs.
 
         Raises:
-            CommError: the MPC process has ended; the peers are told of the run all the same.
+            CommError: an MPC process has ended; the peers are told of the run all the same.
         """
         try:
-            if needed_natives(program) & self._mpc.services.keys():
-                self._mpc.begin(job.key, request.parties, job.recorder)
+            self._mpc.begin(job.key, request.parties, job.recorder, needed_natives(program))
         finally:
             self.comm.announce(job.key, opening)
 

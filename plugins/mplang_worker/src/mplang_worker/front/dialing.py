@@ -26,7 +26,7 @@ log = logging.getLogger("mplang.http.front")
 async def link(
     session: FrontSession, engine: EngineProcess, config: WorkerConfig, generation: int
 ) -> dict[str, Any]:
-    """Link an engine and an MPC process to those of all parties, and start a generation.
+    """Link an engine and MPC processes to those of all parties, and start a generation.
 
     Args:
         session: the session, whose lock the caller has; the ends of its parties' links are known.
@@ -44,9 +44,10 @@ async def link(
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_link_process(session, engine, session.ends, config))
-            mpc = session.mpc
-            if mpc.process is not None and mpc.ends:
-                group.create_task(_link_process(session, mpc.process, mpc.ends, config, wait=True))
+            for mpc in session.natives.values():
+                if mpc.process is not None and mpc.ends:
+                    linking = _link_process(session, mpc.process, mpc.ends, config, wait=True)
+                    group.create_task(linking)
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
     versions = session.request.versions

@@ -57,7 +57,7 @@ class EngineEvents:
             number, method, args = int(message["number"]), message["method"], message["args"]
             self._begin(self._questions.serve(session, number, str(method), dict(args)))
         elif message["event"] == "mpc_hangs":
-            self._mpc.replace(session)
+            self._mpc.replace(session, str(message["service"]))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:

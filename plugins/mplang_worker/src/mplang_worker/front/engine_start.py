@@ -108,6 +108,7 @@ class EngineStarter:
     async def start_mpc(
         self,
         session: FrontSession,
+        service: str,
         link: str,
         on_event: Callable[[dict[str, Any], int | None], None],
         on_end: Callable[[], object],
@@ -116,6 +117,7 @@ class EngineStarter:
 
         Args:
             session: the session.
+            service: the native service that it runs.
             link: name of its end of the links.
             on_event: called with each event of the process.
             on_end: called when it has closed its socket.
@@ -126,7 +128,7 @@ class EngineStarter:
         Raises:
             OSError: it cannot be forked.
         """
-        return await self._fork(session, "mpc", link, on_event, on_end)
+        return await self._fork(session, "mpc", link, on_event, on_end, service)
 
     async def _fork(
         self,
@@ -135,6 +137,7 @@ class EngineStarter:
         link: str,
         on_event: Callable[[dict[str, Any], int | None], None],
         on_end: Callable[[], object],
+        service: str = "",
     ) -> EngineProcess:
         config, request = self._config, session.request
         argument = EngineArgument(
@@ -146,6 +149,7 @@ class EngineStarter:
             timeout=min(config.timeouts.message, request.timeout or float("inf")),
             link=link,
             tls=config.tls is not None,
+            service=service,
             cores=session.cores,
             gated=self._gated,
             sections=config.asked_sections,

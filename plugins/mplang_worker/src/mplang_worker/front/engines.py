@@ -172,7 +172,7 @@ class Engines:
 
         Returns:
             The credentials of this party, for :meth:`join` at all parties: of its engine, and, as
-            ``native``, of its MPC process, if there is one.
+            ``native``, of its MPC processes that have links, by native service.
 
         Raises:
             RequestError: the request is invalid, there are too many sessions, or an engine does
@@ -181,8 +181,7 @@ class Engines:
         request = SessionRequest.read(body, self._config)
         key = (coordinator, name)
         session = self._sessions.get(key)
-        if self.state == "ready":
-            self.mpc.check(request.native)
+        self.mpc.check(request.native)
         if session is None:
             session = self._new_session(key, request)
         elif session.request.parties != request.parties or session.request.rank != request.rank:
@@ -194,7 +193,7 @@ class Engines:
         )
         return {
             "credential": msgspec.to_builtins(credential),
-            "native": None if native is None else msgspec.to_builtins(native),
+            "native": msgspec.to_builtins(native),
         }
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
@@ -292,12 +291,13 @@ class Engines:
         """
         session, request = self.find(coordinator, name), LinkRequest.read(body)
         process = session.process
-        natives = len(session.parties) if session.mpc.services else 0
-        given = len(request.credentials), len(request.native)
-        if process is None or given != (len(session.parties), natives):
+        linked = {name for name, each in session.natives.items() if each.credential is not None}
+        given = [request.credentials, *request.native.values()]
+        fit = all(len(each) == len(session.parties) for each in given)
+        if process is None or not fit or not request.native.keys() <= linked:
             raise RequestError(
                 422, "parties", "each party of the session has a credential, and so has its MPC "
-                "process, if there is one",
+                "process of each native service that is to be linked",
             )  # fmt: skip
         async with session.linking:  # so that its credentials are those of its links
             await self.credentials.take(session, request.credentials, request.native)

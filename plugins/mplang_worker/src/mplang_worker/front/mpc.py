@@ -8,14 +8,14 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.engine_start import EngineStarter
-from mplang_worker.front.session import FrontSession
+from mplang_worker.front.session import FrontSession, SessionMpc
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.tls.credentials import Credential
@@ -61,9 +61,9 @@ class FrontMpc:
         Raises:
             RequestError: one is not.
         """
-        there = self._warm.info.get("native", [])
+        there = self._warm.info.get("native")
         for name in services:
-            if name not in there:
+            if there is not None and name not in there:  # else nothing is started here, either
                 raise RequestError(
                     422,
                     "native",
@@ -72,105 +72,132 @@ class FrontMpc:
                     "to name that in the worker's `plugins`",
                 )
 
-    async def open(self, session: FrontSession, services: Collection[str]) -> Credential | None:
-        """Start the MPC process of a session, if it needs one and has none.
+    async def open(self, session: FrontSession, services: Collection[str]) -> dict[str, Credential]:
+        """Start the MPC processes of a session that it needs and has not.
 
         Args:
             session: the session; its engine may be starting.
-            services: names of the native services that are asked for.
+            services: names of all native services that it needs from now on.
 
         Returns:
-            The credential of the MPC process; ``None`` if the session needs none.
+            The credentials of their MPC processes that have links, by native service.
 
         Raises:
-            RequestError: it does not start.
+            RequestError: one does not start.
         """
-        opening = self._begin(self._open(session, services))
+        session.needed = frozenset(services)
+        apart = [session.natives.setdefault(name, SessionMpc(name)) for name in session.needed]
+        opening = self._begin(self._open(session, apart))
         opening.add_done_callback(lambda task: task.cancelled() or task.exception())
-        # whoever asks may go; the process is not left alone
-        credential: Credential | None = await asyncio.shield(opening)
-        return credential
+        await asyncio.shield(opening)  # whoever asks may go; the processes are not left alone
+        return {each.service: each.credential for each in apart if each.credential is not None}
 
-    async def _open(self, session: FrontSession, services: Collection[str]) -> Credential | None:
-        mpc = session.mpc
+    async def _open(self, session: FrontSession, apart: Sequence[SessionMpc]) -> None:
+        await asyncio.gather(*(self._open_one(session, mpc) for mpc in apart))
+
+    async def _open_one(self, session: FrontSession, mpc: SessionMpc) -> None:
         async with mpc.starting:
-            wanted = mpc.services.union(services)
-            if not wanted:
-                return None
-            if not session.has_mpc or wanted != mpc.services:
-                await self.end(session, "another one takes its place")
-                mpc.services = wanted
-                try:
-                    await self._start(session)
-                except (OSError, TimeoutError) as error:
-                    await self.end(session, f"it does not start: {error}")
-                    raise RequestError(
-                        503, "starting", "an MPC process does not start; try again"
-                    ) from None
-                except BaseException:  # its engine does not start
-                    await self.end(session, "it is not needed")
-                    raise
-        return mpc.credential
+            if session.natives.setdefault(mpc.service, mpc) is not mpc:
+                raise RequestError(503, "starting", "another request opens the session; try again")
+            if mpc.process is not None or (mpc.link and session.jobs.has_clock):
+                return  # the end of one is told at the step of the clock of its run
+            await self._end(mpc, "another one takes its place")
+            try:
+                await self._start(session, mpc)
+            except (OSError, TimeoutError) as error:
+                del session.natives[mpc.service]  # the session is as it was before
+                await self._end(mpc, f"it does not start: {error}")
+                raise RequestError(
+                    503, "starting", "an MPC process does not start; try again"
+                ) from None
+            except BaseException:  # its engine does not start
+                del session.natives[mpc.service]
+                await self._end(mpc, "it is not needed")
+                raise
 
-    async def _start(self, session: FrontSession) -> None:
-        mpc, link = session.mpc, secrets.token_hex(16)
-        ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    async def _start(self, session: FrontSession, mpc: SessionMpc) -> None:
+        link = secrets.token_hex(16)
+        ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
         def on_event(message: dict[str, Any], file: int | None) -> None:
             if file is not None:
                 os.close(file)
             if message["event"] == "ready" and not ready.done():
-                ready.set_result(message["key"])
+                ready.set_result(message)
 
         def on_end() -> None:
             if not ready.done():
                 ready.set_exception(ConnectionError("it has ended"))
-            self._begin(self._lost(session, process))
+            self._begin(self._lost(session, mpc, process))
 
-        process = await self._starter.start_mpc(session, link, on_event, on_end)
-        mpc.process, mpc.link, mpc.credentials, mpc.ends = process, link, (), ()
+        process = await self._starter.start_mpc(session, mpc.service, link, on_event, on_end)
+        mpc.process, mpc.link, mpc.credential, mpc.credentials, mpc.ends = (
+            process,
+            link,
+            None,
+            (),
+            (),
+        )
         self._links[link] = session
         assert session.started is not None
         await asyncio.shield(session.started)  # its engine is there
-        key = await asyncio.wait_for(ready, START_TIMEOUT)
+        declared = await asyncio.wait_for(ready, START_TIMEOUT)  # before it hears of any peer
         if session.ending or session.process is None:
             raise ConnectionError("the session has ended")
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        told = {"services": sorted(mpc.services)}
-        session.process.tell({"call": "mpc", "args": told}, mine.detach())
+        session.process.tell({"call": "mpc", "args": {"service": mpc.service}}, mine.detach())
         process.tell({"call": "engine"}, theirs.detach())
         mpc.baseline = process.usage().memory
-        mpc.credential = self._credentials.issue(session, "mpc", link, key)
+        if declared["links"]:
+            key = declared["key"]
+            mpc.credential = self._credentials.issue(session, "mpc", link, key, mpc.service)
+        if declared["plain"]:
+            with log_cause(session.key[0]), log_context(session.key[1]):
+                log.info(
+                    "the MPC process of the native service %s gets plain data of this party",
+                    mpc.service,
+                )
 
-    async def _lost(self, session: FrontSession, process: EngineProcess) -> None:
+    async def _lost(self, session: FrontSession, mpc: SessionMpc, process: EngineProcess) -> None:
         """Take notice that an MPC process has ended by itself; another one serves the next run.
 
         It is told at a step of the clock of its run, as that run's end is.
         """
-        if session.mpc.process is not process or session.ending:
+        if mpc.process is not process or session.ending:
             return
-        session.mpc.process = None
-        self._links.pop(session.mpc.link, None)
+        mpc.process = None
+        self._links.pop(mpc.link, None)
         await session.jobs.wait_for_step()
         self.crashes += 1
         why = await process.end("")
         with log_cause(session.key[0]), log_context(session.key[1]):
             log.error("the MPC process of a session has ended: %s", why)
 
-    def replace(self, session: FrontSession) -> None:
-        """End the MPC process of a session that hangs; another one serves the next run."""
-        if session.mpc.process is not None:
-            session.mpc.process.kill()  # its end is noticed
-
-    async def end(self, session: FrontSession, why: str) -> None:
-        """End the MPC process of a session, if it has one.
+    def replace(self, session: FrontSession, service: str) -> None:
+        """End an MPC process of a session that hangs; another one serves the next run.
 
         Args:
             session: the session.
-            why: text of the error of calls that wait for it.
+            service: its native service, as the engine says.
         """
-        process, session.mpc.process = session.mpc.process, None
-        self._links.pop(session.mpc.link, None)
+        mpc = session.natives.get(service)
+        if mpc is not None and mpc.process is not None:
+            mpc.process.kill()  # its end is noticed
+
+    async def end(self, session: FrontSession, why: str) -> None:
+        """End the MPC processes of a session.
+
+        Args:
+            session: the session.
+            why: text of the error of calls that wait for them.
+        """
+        for mpc in list(session.natives.values()):
+            await self._end(mpc, why)
+
+    async def _end(self, mpc: SessionMpc, why: str) -> None:
+        process, mpc.process = mpc.process, None
+        self._links.pop(mpc.link, None)
+        mpc.link = ""
         if process is not None:
             with contextlib.suppress(OSError):
                 await process.end(why, kill=True)

@@ -82,7 +82,7 @@ class RequestContext:
         except RequestError:
             return []
         mine = (each for each in self._engines.sessions if each.key[0] == coordinator)
-        return sorted({name for session in mine for name in session.mpc.services})
+        return sorted({name for session in mine for name in session.natives})
 
     async def call(
         self, request: Request, method: str, session: str, body: ipc.Body = None, /, **args: Any

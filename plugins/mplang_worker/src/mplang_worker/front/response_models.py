@@ -102,11 +102,12 @@ class OpenedCredential(Struct):
 class Opened(Struct):
     """An open session, which is to be linked to those of all parties.
 
-    ``credential`` is that of its engine, ``native`` of its MPC process, if it has one.
+    ``credential`` is that of its engine, ``native`` of its MPC processes that have links, by native
+    service.
     """
 
     credential: OpenedCredential
-    native: OpenedCredential | None
+    native: dict[str, OpenedCredential]
 
 
 class Alive(Struct):

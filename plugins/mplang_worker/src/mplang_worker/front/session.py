@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -46,31 +47,29 @@ NOTHING = Permitted()
 class SessionMpc:
     """MPC process of a session, which another one replaces once it has ended.
 
+    Args:
+        service: name of its native service.
+
     Attributes:
-        services: names of its native services; none before a coordinator has asked for one.
+        service: name of its native service.
         process: the process; ``None`` if there is none, or it has ended.
         link: name of its end of the links.
-        credential: for its key.
+        credential: for its key; ``None`` if it has no links.
         credentials: those of the MPC processes of all parties, by rank, once it is linked.
         ends: the ends of their links, by rank, once it is linked.
         starting: held by who starts it.
         baseline: bytes of memory that the process had at its start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, service: str) -> None:
+        self.service = service
         self.baseline = 0
-        self.services: frozenset[str] = frozenset()
         self.process: EngineProcess | None = None
         self.link = ""
         self.credential: Credential | None = None
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.starting = asyncio.Lock()
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the process is there, if the session needs one."""
-        return self.process is not None or not self.services
 
 
 class FrontSession:
@@ -83,7 +82,8 @@ class FrontSession:
     Attributes:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
         process: its engine, once that has started.
-        mpc: its MPC process.
+        natives: its MPC processes, by the name of the native service that each runs.
+        needed: names of the native services that its coordinator has asked for last.
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
@@ -104,7 +104,8 @@ class FrontSession:
         self.link = secrets.token_hex(16)
         self.process: EngineProcess | None = None
         self.checker: EngineProcess | None = None
-        self.mpc = SessionMpc()
+        self.natives: dict[str, SessionMpc] = {}
+        self.needed: frozenset[str] = frozenset()
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.rests: dict[str, str] = {}
@@ -130,19 +131,27 @@ class FrontSession:
         self.started: asyncio.Task[Credential] | None = None
         self.linking = asyncio.Lock()
 
-    def statement(self, role: Role) -> str:
-        """Return what the certificates of the keys of its processes of a role state."""
-        return session_statement(*self.key, self.parties, role)
+    def statement(self, role: Role, service: str = "") -> str:
+        """Return what the certificates of the keys of its processes of a role state.
+
+        Args:
+            role: the role.
+            service: of MPC processes the native service.
+        """
+        return session_statement(*self.key, self.parties, role, service)
 
     def kill(self) -> None:
         """End its processes at once, whatever they do."""
-        for process in (self.process, self.mpc.process, self.checker):
+        natives = (each.process for each in self.natives.values())
+        for process in (self.process, *natives, self.checker):
             if process is not None:
                 process.kill()
 
     def process_of(self, link: str) -> EngineProcess | None:
         """Return the process that has an end of the links; ``None`` if it has ended."""
-        return self.process if link == self.link else self.mpc.process
+        if link == self.link:
+            return self.process
+        return next((each.process for each in self.natives.values() if each.link == link), None)
 
     def expired(self, now: float) -> str:
         """Return whose certificate has expired; empty if none.
@@ -150,18 +159,20 @@ class FrontSession:
         Args:
             now: seconds since 1970.
         """
-        for end in (*self.ends, *self.mpc.ends):
+        apart = (each.ends for each in self.natives.values())
+        for end in itertools.chain(self.ends, *apart):
             if 0 < end.expires < now:
                 return f"the certificate of {end.name} has expired"
         return ""
 
     @property
     def has_mpc(self) -> bool:
-        """Whether its MPC process is there, if it needs one, as its coordinator may know.
+        """Whether its MPC processes are there that it needs, as its coordinator may know.
 
         The end of one is told at the step of the clock of its run, as that run's end is.
         """
-        return self.mpc.is_there or self.jobs.has_clock
+        there = {name for name, each in self.natives.items() if each.process is not None}
+        return self.needed <= there or self.jobs.has_clock
 
     def excess(self, limits: Limits, timeouts: Timeouts) -> str:
         """Return which limit its engine passes; empty if none.
@@ -173,9 +184,11 @@ class FrontSession:
         if self.process is None:
             return ""
         memory, threads, state = self.process.usage()
-        if self.mpc.process is not None:
-            apart = self.mpc.process.usage()
-            memory += apart.memory - self.mpc.baseline
+        for each in self.natives.values():
+            if each.process is None:
+                continue
+            apart = each.process.usage()
+            memory += apart.memory - each.baseline
             threads += apart.threads
             state = apart.state if apart.state == "T" else state
         self.stopped = self.stopped + 1 if state == "T" else 0

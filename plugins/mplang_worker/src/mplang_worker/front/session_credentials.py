@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cryptography.x509 import Certificate
 
@@ -13,7 +13,7 @@ from mplang_core import MPLangError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.section_reload import nothing
-from mplang_worker.front.session import FrontSession
+from mplang_worker.front.session import FrontSession, SessionMpc
 from mplang_worker.tls.certificates import Certificates
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, verify_credential
 
@@ -39,7 +39,9 @@ class SessionCredentials:
         mine = self._certificates
         return nothing if mine is None else mine.prepare(after.authorities)
 
-    def issue(self, session: FrontSession, role: Role, link: str, key: str | None) -> Credential:
+    def issue(
+        self, session: FrontSession, role: Role, link: str, key: str | None, service: str = ""
+    ) -> Credential:
         """Return the credential of the key of a session's process.
 
         Args:
@@ -47,6 +49,7 @@ class SessionCredentials:
             role: which process has it.
             link: name of its end of the links.
             key: its public key in PEM; ``None`` without TLS.
+            service: of an MPC process its native service.
 
         Raises:
             ConfigError: the certificate of the worker is not valid now.
@@ -54,10 +57,15 @@ class SessionCredentials:
         """
         if self._certificates is None or key is None:
             return Credential(link)
-        return self._certificates.authority.issue(link, key, session.statement(role))
+        return self._certificates.authority.issue(link, key, session.statement(role, service))
 
     def verify(
-        self, session: FrontSession, role: Role, link: str, credentials: Sequence[Credential]
+        self,
+        session: FrontSession,
+        role: Role,
+        link: str,
+        credentials: Sequence[Credential],
+        service: str = "",
     ) -> list[LinkEnd]:
         """Return the ends of the links of all parties' processes of one role.
 
@@ -66,12 +74,13 @@ class SessionCredentials:
             role: the role.
             link: name of this party's end.
             credentials: the parties' credentials, by rank.
+            service: of MPC processes their native service.
 
         Raises:
             AdmissionError: one is refused.
             RequestError: that of this party is another one.
         """
-        ends, statement = [], session.statement(role)
+        ends, statement = [], session.statement(role, service)
         for name, credential in zip(session.parties, credentials, strict=True):
             if self._certificates is None:
                 ends.append(LinkEnd(name, credential.link))
@@ -86,7 +95,7 @@ class SessionCredentials:
         self,
         session: FrontSession,
         credentials: Sequence[Credential],
-        native: Sequence[Credential] = (),
+        native: Mapping[str, Sequence[Credential]] = {},
     ) -> None:
         """Verify the credentials of all parties, and keep them with their session.
 
@@ -95,26 +104,31 @@ class SessionCredentials:
         Args:
             session: the session.
             credentials: of the engines; see :meth:`verify`.
-            native: of the MPC processes, if the session has any.
+            native: of the MPC processes that have links, by native service.
 
         Raises:
             AdmissionError: one is refused.
             RequestError: that of this party is another one.
         """
-        mpc = session.mpc
+        apart = [(session.natives[service], given) for service, given in native.items()]
 
-        def verify() -> tuple[list[LinkEnd], list[LinkEnd]]:
+        def verify() -> tuple[list[LinkEnd], list[list[LinkEnd]]]:
             engines = self.verify(session, "engine", session.link, credentials)
-            return engines, self.verify(session, "mpc", mpc.link, native) if native else []
+            return engines, [
+                self.verify(session, "mpc", mpc.link, given, mpc.service) for mpc, given in apart
+            ]
 
-        ends, mpc_ends = await asyncio.get_running_loop().run_in_executor(None, verify)
-        before = session.credentials, session.ends, mpc.credentials, mpc.ends
+        ends, ends_apart = await asyncio.get_running_loop().run_in_executor(None, verify)
+        processes: list[FrontSession | SessionMpc] = [session, *(mpc for mpc, _ in apart)]
+        before = [(each.credentials, each.ends) for each in processes]
         session.credentials, session.ends = credentials, ends
-        mpc.credentials, mpc.ends = native, mpc_ends
+        for (mpc, given), its_ends in zip(apart, ends_apart, strict=True):
+            mpc.credentials, mpc.ends = given, its_ends
         try:
             verify()  # again, as others may be believed by now
         except BaseException:
-            session.credentials, session.ends, mpc.credentials, mpc.ends = before
+            for each, kept in zip(processes, before, strict=True):
+                each.credentials, each.ends = kept
             raise
 
     def met(self, coordinator: str, chain: Sequence[Certificate], expires: float) -> None:
@@ -142,8 +156,9 @@ class SessionCredentials:
             try:
                 if session.credentials:
                     self.verify(session, "engine", session.link, session.credentials)
-                if session.mpc.credentials:
-                    self.verify(session, "mpc", session.mpc.link, session.mpc.credentials)
+                for mpc in session.natives.values():
+                    if mpc.credentials:
+                        self.verify(session, "mpc", mpc.link, mpc.credentials, mpc.service)
                 if chain:
                     self._certificates.trust.verify(chain)
             except MPLangError as error:

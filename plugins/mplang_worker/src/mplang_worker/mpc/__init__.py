@@ -1,1 +1,1 @@
-"""MPC process of a session: native services, which read what peers send, apart from values."""
+"""MPC processes of a session: each runs a native service, which reads what peers send."""

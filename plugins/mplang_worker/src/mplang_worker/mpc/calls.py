@@ -1,4 +1,4 @@
-"""Calls of an engine to the MPC process of its session."""
+"""Calls of an engine to one MPC process of its session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ from mplang_http.ext import read_spans
 from mplang_trace import SpanRecorder
 
 from mplang_core import MPLangError
-from mplang_core.ext import Answer, Buffer, CommError, Failure, NativeCalls, Traffic
+from mplang_core.ext import Answer, Buffer, CommError, Failure, Traffic
 from mplang_worker.mpc import channel as mpc_channel
 from mplang_worker.mpc.failures import MpcFailures
 
@@ -33,7 +32,9 @@ class _Reply(msgspec.Struct):
 
 
 class MpcCalls:
-    """The MPC process of a session, as its engine calls it; there is a new one after it has ended.
+    """Calls of a native service (:class:`mplang_core.ext.NativeCalls`), as an engine makes them.
+
+    It runs in an MPC process of its own; there is a new one after that has ended.
 
     Args:
         worker: name of the worker.
@@ -42,9 +43,6 @@ class MpcCalls:
         seconds: that a run may take.
         patience: seconds that a call has to end after its run was aborted.
         give_up: called when it does not, so that another process takes the place of this one.
-
-    Attributes:
-        services: the native services of the session, by name; none if it has no MPC process.
     """
 
     def __init__(
@@ -59,7 +57,6 @@ class MpcCalls:
         self._worker, self._limit, self._give_up = worker, limit, give_up
         self._failures, self._aborted = failures, dict[str, Failure]()  # how the run has failed
         self._seconds, self._patience = seconds, patience
-        self.services: dict[str, NativeCalls] = {}
         self._sock: socket.socket | None = None
         self._calling = threading.Lock()
         self._sending = threading.Lock()
@@ -72,15 +69,12 @@ class MpcCalls:
         self._traffic: dict[int, Traffic] = {}
         self._before: dict[int, Traffic] = {}  # of those that have ended
 
-    def attach(self, sock: socket.socket, services: Collection[str]) -> None:
+    def attach(self, sock: socket.socket) -> None:
         """Call another MPC process from now on.
 
         Args:
             sock: socket to it.
-            services: names of the native services that it has.
         """
-        self.services.clear()
-        self.services.update({name: MpcService(self, name) for name in services})
         with self._sending:
             before, self._sock = self._sock, sock
             self._before, self._traffic = self.traffic(), {}
@@ -191,17 +185,12 @@ class MpcCalls:
     # -- calls
 
     def call(
-        self,
-        service: str,
-        run: str,
-        method: str,
-        args: Mapping[str, Any],
-        buffers: Sequence[Buffer],
+        self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[Buffer] = ()
     ) -> Answer:
-        """Call a native service, and wait; see :class:`mplang_core.ext.NativeCalls`."""
+        """Call the service, and wait; see :class:`mplang_core.ext.NativeCalls`."""
         if run != self._run:
             raise CommError(f"the run {run!r} is not open in the MPC process")
-        message = {"call": "call", "service": service, "method": method, "args": args}
+        message = {"call": "call", "method": method, "args": args}
         return self._ask(message, buffers)
 
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
@@ -246,29 +235,6 @@ class MpcCalls:
         if reply.error is not None:
             raise self._failures.error(*reply.error, self._aborted.get(self._run))
         return reply.ok, parts
-
-
-@dataclass(frozen=True, slots=True)
-class MpcService:
-    """Native service of a session; see :class:`mplang_core.ext.NativeCalls`.
-
-    Attributes:
-        calls: calls to the MPC process.
-        name: name of the service.
-    """
-
-    calls: MpcCalls
-    name: str
-
-    def call(
-        self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[Buffer] = ()
-    ) -> Answer:
-        """Call it, and wait."""
-        return self.calls.call(self.name, run, method, args, buffers)
-
-    def before_end(self, run: str, fetch: Callable[[], None]) -> None:
-        """Have a function called before the service drops what it holds."""
-        self.calls.before_end(run, fetch)
 
 
 def _has_ended(sock: socket.socket) -> bool:

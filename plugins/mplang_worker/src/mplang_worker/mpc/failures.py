@@ -1,6 +1,6 @@
 """What an engine passes on of the failures that its MPC process tells.
 
-Peers may have taken that process over. It has shares, and the text of a failure goes to the
+Peers may have taken that process over. It has operands, and the text of a failure goes to the
 coordinator where the transport failed or no op ran. So what leaves the engine is one of the texts
 that are listed here; whatever else the process says is in the worker's own log.
 """

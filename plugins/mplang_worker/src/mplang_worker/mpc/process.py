@@ -1,9 +1,10 @@
-"""MPC process: runs the native services of one session, which read what peers send.
+"""MPC process: runs one native service of one session, which reads what peers send.
 
-It has links of its own to the MPC processes of the other parties, and a key of its own for them. It
-has no plain data, no file of the owner and no key of the party: whoever takes it over has the
-shares of the run that goes on, and no more. The engine opens, ends and aborts its runs, one at a
-time; it is forked like an engine, and confined like one.
+It gets what the service declares (:class:`mplang_core.ext.NativeSpec`): links of its own to the
+processes of this service at the other parties, and a key of its own for them; operands, of its
+party's data none in plain unless it says so. It has no file of the owner and no key of the party:
+whoever takes it over has the operands of the run that goes on, and no more. The engine opens, ends
+and aborts its runs, one at a time; it is forked like an engine, and confined like one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mplang_core.ext import (
     Failure,
     NativeParty,
     NativeService,
+    NativeSpec,
     RunError,
     plugin_manager,
 )
@@ -66,12 +68,14 @@ class MpcProcess:
         handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
         self._link_end = LinkEndServer(handshake, links, given.parties, config.timeouts)
         comm = MpcCommunicator(given.rank, given.parties, links, given.timeout)
-        self._calls_of_engine = EngineCalls(config, comm)
+        self._calls_of_engine = EngineCalls(config, comm, given.service)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
 
     def serve(self) -> None:
         """Serve the front until it ends the session."""
-        self._calls.send({"event": "ready", "key": self._link_end.public_key})
+        spec = native_spec(self._given.service)
+        declared = {"links": spec.links, "plain": spec.plain}
+        self._calls.send({"event": "ready", "key": self._link_end.public_key, **declared})
         waiting: dict[str, Callable[..., Any]] = {
             "introduce": self._link_end.introduce,
             "dial": self._link_end.dial,
@@ -98,13 +102,15 @@ class EngineCalls:
     Args:
         config: the part of the worker's configuration that engines know.
         comm: communicator to the MPC processes of the other parties.
+        service: name of the native service.
     """
 
-    def __init__(self, config: EngineConfig, comm: MpcCommunicator) -> None:
+    def __init__(self, config: EngineConfig, comm: MpcCommunicator, service: str) -> None:
         self._limit = config.limits.value + MAX_HEAD
         self._comm = comm
         self._party = NativeParty(comm, config.insecure, comm.timeout)
-        self._services: dict[str, NativeService] = {}
+        self._name = service
+        self._service: NativeService | None = None  # it is made by its first call
         self._recorder: SpanRecorder | None = None
         self._run = ""
         self._receiving = threading.Lock()
@@ -179,16 +185,9 @@ class EngineCalls:
         return {}, ()
 
     def _call(self, message: Message, buffers: Parts) -> Answer:
-        service = self._service(str(message["service"]))
-        return service.call(self._run, str(message["method"]), message["args"], buffers)
-
-    def _service(self, name: str) -> NativeService:
-        if name not in self._services:
-            serve = plugin_manager.entry(NATIVE, name)
-            if serve is None:
-                raise RunError(f"there is no native service {name!r} here")
-            self._services[name] = serve(self._party)
-        return self._services[name]
+        if self._service is None:
+            self._service = native_spec(self._name).serve(self._party)
+        return self._service.call(self._run, str(message["method"]), message["args"], buffers)
 
     def _end(self, message: Message, buffers: Parts) -> Answer:
         spans = [] if self._recorder is None else [write_spans(self._recorder)]
@@ -196,12 +195,28 @@ class EngineCalls:
         return {}, spans
 
     def _end_run(self, *, failed: bool) -> None:
-        for service in self._services.values():
-            service.end_run()
+        if self._service is not None:
+            self._service.end_run()
         self._comm.close(self._run)
         self._recorder, self._run = None, ""
         if failed:
             self._party.resources = {}
+
+
+def native_spec(service: str) -> NativeSpec:
+    """Return what a native service declares.
+
+    Args:
+        service: its name.
+
+    Raises:
+        RunError: there is none.
+        PluginLoadError: its package did not load.
+    """
+    found = plugin_manager.entry(NATIVE, service)
+    if found is None:
+        raise RunError(f"there is no native service {service!r} here")
+    return NativeSpec.of(found)
 
 
 def _keep_freed_memory() -> None:
@@ -225,5 +240,5 @@ def run(argument: EngineArgument, file: int) -> None:
         argument,
         file,
         lambda config, sock: MpcProcess(config, argument, sock).serve(),
-        lambda config: NETWORK if config.insecure else (),  # links of BRPC have ports
+        lambda config: NETWORK if config.insecure and native_spec(argument.service).ports else (),
     )

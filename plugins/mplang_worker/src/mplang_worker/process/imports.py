@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from mplang_core.ext import ConfigError, PluginError, plugin_manager
+from mplang_core.ext import NATIVE, ConfigError, PluginError, plugin_manager
 from mplang_worker.base import allowed_plugins
 from mplang_worker.base.config import EngineConfig, PluginConfig
 
@@ -63,6 +63,9 @@ def preload(plugins: Plugins) -> None:
     """
     restrict(plugins)
     plugin_manager.load_all()
+    for service in plugin_manager.names(NATIVE):
+        with contextlib.suppress(PluginError):  # its process tells
+            plugin_manager.entry(NATIVE, service)
     for _, module in plugin_manager.modules():
         tell = getattr(module, "mplang_preload", None)
         for name in tell() if tell is not None else ():

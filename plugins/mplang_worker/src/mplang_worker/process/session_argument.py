@@ -32,6 +32,7 @@ class EngineArgument(SessionArgument, frozen=True, kw_only=True):
         timeout: seconds that a party waits for a message.
         link: name of its end of the links.
         tls: whether links are encrypted.
+        service: name of the native service that it runs; an MPC process's alone.
         gated: whether the front is asked before a run begins; an engine's alone.
         sections: names of the sections of the configuration that it may ask about; likewise.
     """
@@ -39,5 +40,6 @@ class EngineArgument(SessionArgument, frozen=True, kw_only=True):
     timeout: float
     link: str
     tls: bool
+    service: str = ""
     gated: bool = False
     sections: list[str] = []

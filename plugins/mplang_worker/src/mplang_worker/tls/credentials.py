@@ -34,7 +34,7 @@ MAX_CERTIFICATES = 5
 PEM = Annotated[str, Meta(max_length=16 << 10)]
 
 Role = Literal["engine", "mpc"]
-"""Process of a session that has links: its engine, or its MPC process."""
+"""Process of a session that has links: its engine, or an MPC process."""
 
 PublicKey = ec.EllipticCurvePublicKey
 _SIGNING = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)
@@ -71,7 +71,9 @@ class LinkEnd(msgspec.Struct, frozen=True):
     expires: float = 0.0
 
 
-def session_statement(coordinator: str, session: str, parties: Sequence[str], role: Role) -> str:
+def session_statement(
+    coordinator: str, session: str, parties: Sequence[str], role: Role, service: str = ""
+) -> str:
     """Return what the certificate of a session's key states, as a URI.
 
     Args:
@@ -79,8 +81,10 @@ def session_statement(coordinator: str, session: str, parties: Sequence[str], ro
         session: name of the session.
         parties: names of the parties, in order.
         role: which process has the key, so that none can stand in for one of the other role.
+        service: of an MPC process its native service, so that none can stand in for another one's.
     """
-    return f"urn:mplang:{role}:{sha256([coordinator, session, list(parties)])}"
+    of_service = [service] if role == "mpc" else []
+    return f"urn:mplang:{role}:{sha256([coordinator, session, list(parties), *of_service])}"
 
 
 class Authority:

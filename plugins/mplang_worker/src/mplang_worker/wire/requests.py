@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from mplang_analysis import PUBLIC, differences
@@ -29,6 +29,8 @@ from mplang_worker.tls.credentials import Credential
 from mplang_worker.wire.stored_value import StoredValue, check_name
 
 T = TypeVar("T")
+Service: TypeAlias = Annotated[str, Meta(max_length=64)]
+Credentials: TypeAlias = Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
 
 
 class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +53,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         versions: versions at the coordinator, which have to fit those of this worker.
         compatible: the oldest versions that the coordinator's packages declare to fit.
         timeout: seconds that a party waits for a message, up to the worker's limit.
-        native: names of the native services that its programs need, of the MPC process.
+        native: names of the native services that its programs need, each in an MPC process.
     """
 
     rank: Annotated[int, Meta(ge=0)]
@@ -59,7 +61,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str] = {}
     compatible: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
-    native: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=16)] = []
+    native: Annotated[list[Service], Meta(max_length=16)] = []
 
     @classmethod
     def read(cls, data: Buffer, config: WorkerConfig) -> SessionRequest:
@@ -120,12 +122,12 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         credentials: credentials of all parties, by rank, as they gave them when it was opened.
-        native: those of their MPC processes, likewise; none if there are none.
+        native: those of their MPC processes that have links, likewise, by native service.
         generation: number that grows after each failure.
     """
 
-    credentials: Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
-    native: Annotated[list[Credential], Meta(max_length=1024)] = []
+    credentials: Credentials
+    native: Annotated[dict[Service, Credentials], Meta(max_length=16)] = {}
     generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
     @classmethod
