@@ -33,7 +33,7 @@ from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
 from mplang_worker.front.session import FrontSession, Key, check_room
 from mplang_worker.front.session_credentials import SessionCredentials
-from mplang_worker.front.stopping import watch_revocations
+from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.process.cgroups import Cgroups
@@ -70,6 +70,7 @@ class Engines:
         data: the data sets of the worker.
         storage: its storage.
         gate: its gate.
+        paused: coordinators that its owner has paused.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -92,6 +93,7 @@ class Engines:
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
+        self.paused = PausedCoordinators(config.name, self.gate)
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )
@@ -192,6 +194,7 @@ class Engines:
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         self.refuse_if_draining()
+        self.paused.check(key[0])
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"

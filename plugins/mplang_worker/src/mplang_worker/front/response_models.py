@@ -42,6 +42,20 @@ class Health(Struct):
     gate: Literal["none", "open", "shut"]
 
 
+class OpenJob(Struct):
+    """Job that has not ended."""
+
+    run: str
+    session: str
+    state: str
+
+
+class OpenJobs(Struct):
+    """Jobs of a coordinator that have not ended."""
+
+    jobs: list[OpenJob]
+
+
 class Ready(Struct):
     """State of a worker, for probes."""
 
