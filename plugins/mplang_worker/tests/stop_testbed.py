@@ -27,6 +27,10 @@ BANK = PERMIT_ALL + (
     'when { context.columns.contains(Column::"pay") } unless { context.approved };\n'
 )
 ARRAY = {"array": "f64[3]"}
+CONTROL = {
+    "path": "control/socket", "group": "users",
+    "operators": "adm", "owners": "sudo", "auditors": "audio",
+}  # fmt: skip
 
 
 def at_work() -> tuple[mp.MPObject, mp.MPObject]:
@@ -52,9 +56,15 @@ def load() -> mp.MPObject:
 
 
 class Stoppable:
-    """Three workers with gates; runs that tell the pay need the approval of the bank."""
+    """Three workers with gates; runs that tell the pay need the approval of the bank.
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    Args:
+        folder: the folder of all their files.
+        controlled: name of the one that has a control socket, if any.
+        **options: those of the cluster.
+    """
+
+    def __init__(self, folder: Path, controlled: str = "", **options: Any) -> None:
         self.folder = folder
         np.save(folder / "pay.npy", np.array([1.0, 2.0, 4.0]))
         self.command("approver-key", folder / "ann.key")
@@ -68,12 +78,17 @@ class Stoppable:
                 "approvers": {"ann": str(folder / "ann.pub")},
             }  # fmt: skip
             fields = {"name": name, "gate": gates[name], "data": data.get(name, {})}
+            if name == controlled:
+                fields["control"] = CONTROL
             (folder / f"{name}.yaml").write_text(json.dumps({**fields, "mode": "production"}))
         with pytest.MonkeyPatch.context() as patch:
             paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
             patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
             imports = ("mplang_testing.dialect",)
             options = {"mode": "production", "imports": imports, "sink": folder, **options}
+            if controlled:
+                path = str(folder / CONTROL["path"])
+                options["controls"] = {controlled: {**CONTROL, "path": path}}
             self.cluster = LocalCluster(NAMES, data=data, gates=gates, **options)
 
     def command(self, *args: object, ok: bool = True) -> str:

@@ -27,9 +27,9 @@ from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
-from mplang_policy.stopping import listed, rest_on, stores, withdraw, withdrawn
+from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
 
-ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
+ALWAYS = ("end", "failures reset")  # of what has begun, or the owner does: counted, not refused
 log = logging.getLogger("mplang.policy")
 
 
@@ -261,6 +261,31 @@ class Gate:
         """
         with self._reading():
             return withdrawn(self._ledger, coordinator, runs)
+
+    def paused(self) -> Collection[str]:
+        """Return the coordinators that the owner lets run nothing.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return paused(self._ledger)
+
+    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
+        """Remember that a coordinator is paused, or that it is not any more, and record it.
+
+        Args:
+            coordinator: its name.
+            by: who wants it.
+            paused: whether it is.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._recording(coordinator, always=True) as writing:
+            set_paused(writing, coordinator, paused=paused)
+            fields = {"coordinator": coordinator, "by": by}
+            writing.add("paused" if paused else "resumed", shortened_fields(fields))
 
     def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
         """Withdraw runs, and have on record that the owner has stopped them.

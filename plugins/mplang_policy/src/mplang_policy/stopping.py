@@ -1,4 +1,4 @@
-"""Runs that their owner has stopped, or whose approval was revoked: nothing of them is loaded."""
+"""What an owner stops: runs whose results are not loaded any more, and coordinators."""
 
 from __future__ import annotations
 
@@ -51,6 +51,25 @@ def withdrawn(ledger: Ledger, coordinator: str, runs: Collection[str]) -> set[st
         runs: their names; untrusted.
     """
     return {run for run in runs if ledger.rows(_WITHDRAWN, coordinator, run, coordinator, run)}
+
+
+def paused(ledger: Ledger) -> set[str]:
+    """Return the coordinators that are paused."""
+    return {name for (name,) in ledger.rows("SELECT coordinator FROM paused")}
+
+
+def set_paused(writing: Writing, coordinator: str, *, paused: bool) -> None:
+    """Remember that a coordinator is paused, or forget it.
+
+    Args:
+        writing: a change of the ledger.
+        coordinator: its name.
+        paused: whether it is.
+    """
+    if paused:
+        writing.change("INSERT OR IGNORE INTO paused VALUES (?, ?)", coordinator, writing.now)
+    else:
+        writing.change("DELETE FROM paused WHERE coordinator = ?", coordinator)
 
 
 def listed(runs: Collection[str]) -> list[str]:

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.ext import WORKERS, ConfigError, StrictModel
 from mplang_worker.base.allowed_plugins import installed_plugins
+from mplang_worker.base.control_config import ControlConfig
 from mplang_worker.base.sections import (
     DATA,
     GATE,
@@ -260,6 +261,7 @@ class WorkerConfig(EngineConfig):
             mplang-data; nowhere if ``None``.
         gate: how the owner decides what runs, with the fields of a ``GateConfig`` of
             mplang-policy; whatever its readers ask for if ``None``.
+        control: the socket of its owner and operators; none if ``None``.
         sections: sections of other packages, by name; each is also a field of that name.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
@@ -281,6 +283,7 @@ class WorkerConfig(EngineConfig):
     data: dict[str, dict[str, Any]] = Field(default_factory=dict)
     sink: dict[str, Any] | None = None
     gate: dict[str, Any] | None = None
+    control: ControlConfig | None = None
     sections: dict[str, Any] = Field(default_factory=dict)
     authorities: dict[str, str] = Field(default_factory=dict)
 
@@ -400,6 +403,9 @@ class WorkerConfig(EngineConfig):
         for name in (others | {DATA, SINK, GATE}) & fields.keys():
             if not _is_absent(name, fields[name]):
                 fields[name] = section_of(name).read(fields[name], str(folder))
+        control = fields.get("control")
+        if isinstance(control, dict) and isinstance(control.get("path"), str):
+            fields["control"] = {**control, "path": str(folder / control["path"])}
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}

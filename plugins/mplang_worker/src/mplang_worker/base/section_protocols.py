@@ -345,6 +345,25 @@ class Gate(Protocol):
             AdmissionError: the log cannot be read.
         """
 
+    def paused(self) -> Collection[str]:
+        """Return the coordinators that the owner lets run nothing.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
+        """Remember that a coordinator is paused, or that it is not any more, and record it.
+
+        Args:
+            coordinator: its name.
+            by: who wants it.
+            paused: whether it is.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+
     def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
         """Withdraw runs, and append to the log that the owner has stopped them.
 

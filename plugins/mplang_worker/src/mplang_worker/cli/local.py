@@ -49,6 +49,7 @@ class LocalCluster:
         data: the data sets of each worker, by its name, as in its configuration; read by the
             coordinator of the cluster if they name no readers.
         gates: the gate of each worker that has one, by its name, as in its configuration.
+        controls: the control socket of each worker that has one, likewise.
         start_timeout: seconds that each worker has to start, once what all of them need is
             imported.
         **options: further fields of each :class:`WorkerConfig`; the default of ``limits.failures``
@@ -79,6 +80,7 @@ class LocalCluster:
         data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
         sink: str | os.PathLike[str] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
+        controls: Mapping[str, Mapping[str, Any]] | None = None,
         start_timeout: float = START_TIMEOUT,
         **options: Any,
     ) -> None:
@@ -95,7 +97,7 @@ class LocalCluster:
         self._lines: list[socket.socket] = []
         options["mode"] = mode
         self._data = data or {}
-        self._gates = gates or {}
+        self._gates, self._controls = gates or {}, controls or {}
         self._sink = Path(self._folder.name if sink is None else sink).absolute() / "sinks"
         self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
         scheme = "https" if tls else "http"
@@ -143,6 +145,8 @@ class LocalCluster:
         }
         if name in self._gates:
             fields["gate"] = self._gates[name]
+        if name in self._controls:
+            fields["control"] = self._controls[name]
         plugins = fields.get("plugins") or installed_plugins()
         if "mplang-data" in {str(canonicalize_name(each)) for each in plugins}:
             fields.setdefault("sink", self._sink_of(name))

@@ -19,6 +19,7 @@ from mplang_core.ext import ConfigError
 from mplang_worker.base.config import EngineConfig, WorkerConfig
 from mplang_worker.base.logs import configure_logging, limit_log
 from mplang_worker.cli.local import MAX_ERROR, READY
+from mplang_worker.control.server import control_socket
 from mplang_worker.front.acceptor import Acceptor
 from mplang_worker.front.app import create_worker_app
 from mplang_worker.front.data_sets import check_data
@@ -99,6 +100,18 @@ def _run(
 
 
 async def _serve(
+    config: WorkerConfig,
+    certificates: Certificates | None,
+    engines: Engines,
+    listening: socket.socket,
+    ready: Callable[[str], None],
+    start_timeout: float,
+) -> None:
+    async with control_socket(config, engines):
+        await _serve_port(config, certificates, engines, listening, ready, start_timeout)
+
+
+async def _serve_port(
     config: WorkerConfig,
     certificates: Certificates | None,
     engines: Engines,

@@ -195,6 +195,11 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
         async with context.body(request, limits.request, in_memory=True) as body:
             return JSONResponse(await calls.release(context.authorize(request), session, body))
 
+    @api.route("GET", "/v1/jobs", Content(told.OpenJobs))
+    async def open_jobs(request: Request) -> Response:
+        """List the jobs of all sessions of the coordinator that have not ended."""
+        return JSONResponse({"jobs": calls.unfinished(context.authorize(request))})
+
     @api.route("GET", "/v1/sessions/{session}/jobs", Content(told.Jobs))
     async def jobs(request: Request, session: Name) -> Response:
         """List the jobs of a session."""

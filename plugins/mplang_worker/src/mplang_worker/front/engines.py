@@ -34,7 +34,7 @@ from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
 from mplang_worker.front.session import FrontSession, Key, check_room
 from mplang_worker.front.session_credentials import SessionCredentials
-from mplang_worker.front.stopping import watch_revocations
+from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.process.cgroups import Cgroups
@@ -73,6 +73,7 @@ class Engines:
         storage: its storage.
         gate: its gate.
         live: reloads the configuration.
+        paused: coordinators that its owner has paused.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -96,6 +97,7 @@ class Engines:
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
+        self.paused = PausedCoordinators(config.name, self.gate)
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )
@@ -198,6 +200,7 @@ class Engines:
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         self.refuse_if_draining()
+        self.paused.check(key[0])
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"

@@ -56,6 +56,14 @@ class FailureBudget:
         """Return the number of failed runs of a coordinator."""
         return self._used[coordinator]
 
+    def spent(self) -> dict[str, int]:
+        """Return the number of failed runs of each coordinator that has some."""
+        return {coordinator: used for coordinator, used in sorted(self._used.items()) if used}
+
+    def reset(self, coordinator: str) -> int:
+        """Forget the failed runs of a coordinator, and return how many there were."""
+        return self._used.pop(coordinator, 0)
+
     def begin(self, run: Key) -> bool:
         """Reserve a failure for a run, until :meth:`end`.
 

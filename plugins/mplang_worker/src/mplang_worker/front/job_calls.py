@@ -51,6 +51,7 @@ class JobCalls:
         if session.jobs.get(run) is None:
             self._engines.refuse_if_draining()
             check_peers(session, self._config)
+            self._engines.paused.check(coordinator)
         key = (coordinator, session.link, run)
         if self._engines.active_jobs(coordinator) >= self._config.quotas.jobs:
             raise RequestError(
@@ -121,6 +122,16 @@ class JobCalls:
             return job.status, job
         job.status |= {} if job.ended.is_set() else session.jobs.judged(run, done)
         return job.status, job
+
+    def unfinished(self, coordinator: str) -> list[dict[str, str]]:
+        """Return the jobs of all sessions of a coordinator that have not ended."""
+        mine = (each for each in self._engines.sessions if each.key[0] == coordinator)
+        return [
+            {"run": run, "session": session.key[1], "state": str(job.status.get("state"))}
+            for session in mine
+            for run in session.jobs.unfinished
+            if (job := session.jobs.get(run)) is not None
+        ]
 
     async def cancel(self, coordinator: str, name: str, run: str, reason: str) -> dict[str, Any]:
         """Cancel a job; its engine is ended if it does not end.

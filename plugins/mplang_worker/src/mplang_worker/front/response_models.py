@@ -44,6 +44,20 @@ class Health(Struct):
     configuration: Literal["current", "refused"]
 
 
+class OpenJob(Struct):
+    """Job that has not ended."""
+
+    run: str
+    session: str
+    state: str
+
+
+class OpenJobs(Struct):
+    """Jobs of a coordinator that have not ended."""
+
+    jobs: list[OpenJob]
+
+
 class Ready(Struct):
     """State of a worker, for probes."""
 

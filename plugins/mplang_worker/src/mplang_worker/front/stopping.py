@@ -7,17 +7,73 @@ one did.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from mplang_core.ext import AdmissionError
+from mplang_worker.base.errors import RequestError
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.threads import in_thread
 
 INTERVAL = 0.25  # seconds between two looks at the approvals that were revoked
 log = logging.getLogger("mplang.http.front")
+
+
+class PausedCoordinators:
+    """Coordinators that the owner lets run nothing; a worker with a gate remembers them.
+
+    Args:
+        name: name of the worker, for errors.
+        gate: its gate.
+    """
+
+    def __init__(self, name: str, gate: FrontGate) -> None:
+        self._name, self._gate = name, gate
+        self._paused = set[str]() if gate.provider is None else set(gate.provider.paused())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._paused))
+
+    def check(self, coordinator: str) -> None:
+        """Refuse what a coordinator begins while it is paused.
+
+        Raises:
+            RequestError: it is.
+        """
+        if coordinator in self._paused:
+            raise RequestError(
+                403,
+                "paused",
+                f"{coordinator} is paused by the owner of {self._name}, and runs nothing here "
+                "until it is resumed",
+            )
+
+    async def add(self, coordinator: str, by: str) -> None:
+        """Pause a coordinator, whether or not that can be recorded.
+
+        Raises:
+            AdmissionError: it is not on record, and not remembered after a restart.
+        """
+        self._paused.add(coordinator)
+        await self._record(coordinator, by, paused=True)
+
+    async def discard(self, coordinator: str, by: str) -> None:
+        """Let a coordinator run again, once that is on record.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        await self._record(coordinator, by, paused=False)
+        self._paused.discard(coordinator)
+
+    async def _record(self, coordinator: str, by: str, *, paused: bool) -> None:
+        if self._gate.provider is not None:
+            await in_thread(
+                functools.partial(self._gate.provider.pause, paused=paused), coordinator, by
+            )
 
 
 class Stoppable(Protocol):
