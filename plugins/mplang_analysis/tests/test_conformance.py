@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_testing import AnalysisSuite
+from mplang_testing import AnalysisSuite, PluginSuite
 
 
 class TestCosts(AnalysisSuite):
@@ -15,3 +15,8 @@ class TestDisclosure(AnalysisSuite):
 
 class TestRanges(AnalysisSuite):
     name = "ranges"
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-analysis"
+    heavy = ("jax", "spu", "duckdb", "pyarrow", "pytest", "hypothesis")

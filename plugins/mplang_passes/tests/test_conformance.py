@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_testing import PassSuite
+from mplang_testing import PassSuite, PluginSuite
 
 
 class TestDeadCode(PassSuite):
@@ -11,3 +11,12 @@ class TestDeadCode(PassSuite):
 
 class TestFusion(PassSuite):
     name = "fuse_pcalls"
+
+
+class TestAgreements(PassSuite):
+    name = "clear_agreements"
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-passes"
+    heavy = ("jax", "spu", "duckdb", "pyarrow", "pytest", "hypothesis")

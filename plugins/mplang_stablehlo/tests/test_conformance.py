@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mplang_testing import PassSuite
+from mplang_testing import PassSuite, PluginSuite
 
 
 class TestLinking(PassSuite):
@@ -15,3 +15,8 @@ class TestControlFlow(PassSuite):
 
 class TestConditions(PassSuite):
     name = "fold_conditions"
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-stablehlo"
+    heavy = ("jax", "jaxlib", "spu", "pytest", "hypothesis")

@@ -21,12 +21,12 @@ from mplang_testing import (
     strategies,
 )
 from mplang_testing.party_ops import ops_among_parties
-from mplang_testing.plugins import suites_of
 from mplang_testing.secrets import KeyType, Secret, ShareType
+from mplang_testing.tried import suites_of, untried
 
 import mplang_core as mp
 from mplang_core import introspect, registry
-from mplang_core.ext import op_defs
+from mplang_core.ext import NAMESPACES, op_defs
 
 assert dialect.add
 
@@ -130,13 +130,22 @@ def test_each_op_among_parties_of_the_core_is_tried():
     assert {("PartyOpSuite", f) for f in families if ops_among_parties(f)} <= tried
 
 
-def test_each_distribution_with_ops_has_a_plugin_suite():
-    """Which asks for the suites that try what its ops declare."""
+def test_all_that_the_core_brings_is_tried():
+    """Tables have a codec in mplang-tables, whose suites draw them."""
     registry.list_ops()
+    brought = {
+        space.what: [name for name in space.names() if space.provider(name) == "mplang-core"]
+        for space in NAMESPACES
+    }
+    (tables,) = untried(brought, sys.modules[__name__])
+    assert tables.startswith("the type table: ")
+
+
+def test_each_distribution_of_plugins_has_a_plugin_suite():
+    """Which asks for the suites that try what it brings, and what its ops declare."""
     listed = {entry["distribution"] for entry in introspect.list_plugins()}
-    bring = {(op_defs.provider(name) or "").replace("_", "-") for name, _ in op_defs} & listed
     root = Path(__file__).parents[3]
     files = [*root.glob("*/*/tests/test_conformance.py")]
     texts = [file.read_text(encoding="utf-8") for file in [*files, Path(__file__)]]
-    named = {each for each in bring if any(f'distribution = "{each}"' in text for text in texts)}
-    assert named == bring
+    named = {each for each in listed if any(f'distribution = "{each}"' in text for text in texts)}
+    assert named == listed

@@ -70,8 +70,56 @@ def forget_answers():
     plugins._ask.cache_clear()
 
 
+TRIED = """
+import numpy as np
+from mplang_testing import FeopSuite, KernelSuite, Sample
+
+class TestFeops(FeopSuite):
+    family = "outside"
+    samples = (Sample("outside.triple", np.arange(3)),)
+
+class TestKernels(KernelSuite):
+    family = "outside"
+    samples = TestFeops.samples
+"""
+BRINGS = {
+    "KIND": """
+@hookimpl
+def mplang_devices():
+    from mplang_core.ext import DeviceKind
+    return [DeviceKind("OUTSIDE", mp.Form.PLAIN, doc="A kind.")]
+""",
+    "outside.box": """
+from dataclasses import dataclass
+from typing import ClassVar
+
+@dataclass(frozen=True, slots=True)
+class Box(mp.BaseType):
+    name: ClassVar[str] = "outside.box"
+
+@hookimpl
+def mplang_dialects():
+    return [Dialect("outside", types=[Box])]
+""",
+}
+
+
 def test_a_good_plugin_passes(plugin, run):
-    assert run(plugin()).ret == 0
+    assert run(plugin() + TRIED, "-k", "TestPlugin").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("", "the family outside has a feop: no FeopSuite"),
+        ("", "the family outside has a kernel of one party: no KernelSuite"),
+        (BRINGS["KIND"], "the device kind OUTSIDE: no DeviceSuite"),
+        (BRINGS["outside.box"], "the type outside.box: no TypeSuite"),
+    ],
+)
+def test_what_a_plugin_brings_and_nothing_tries_is_named(plugin, run, more, line):
+    result = run(plugin(more=more) + (TRIED if more else ""), "-k", "what_it_brings")
+    result.stdout.fnmatch_lines([f"*{line}*"])
 
 
 SETTINGS = """
@@ -108,7 +156,7 @@ class TestOps(PartyOpSuite):
 
 
 def test_ops_whose_declarations_are_tried_pass(plugin, run):
-    assert run(plugin(more=SENDS) + TRIES, "-k", "is_tried").ret == 0
+    assert run(plugin(more=SENDS) + TRIES, "-k", "ops_declare_is_tried").ret == 0
 
 
 @pytest.mark.parametrize(

@@ -30,3 +30,8 @@ class TestBackend(BackendSuite):
 class TestPlugin(PluginSuite):
     distribution = "mplang-http"
     heavy = ("starlette", "uvicorn", "uvloop", "cryptography", "jax", "spu", "pytest", "hypothesis")
+
+
+class TestWorkerPlugin(PluginSuite):
+    distribution = "mplang-worker"
+    heavy = ("jax", "spu", "duckdb", "pytest", "hypothesis")

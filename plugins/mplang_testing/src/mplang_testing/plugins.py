@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, ClassVar
 
 from importlib_metadata import version
@@ -13,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from mplang_testing import probe
 from mplang_testing.suite import Suite, complain
+from mplang_testing.tried import LOCAL_KERNELS, suites_of, untried
 
 _PREFIXED = ("feop", "op", "type", "codec", "host kernel", "worker kernel")
 _LISTED = {"backend": "mplang.backends", "pass": "mplang.passes"}
@@ -142,6 +142,22 @@ class PluginSuite(Suite, kit=True):
             "write it, with samples; owners and analyses go by what an op declares of itself",
         )
 
+    def test_what_it_brings_is_tried(self) -> None:
+        """Each thing that the kit has a suite for has one, in the file of this one."""
+        facts = self._facts
+        brought: dict[str, list[str]] = {
+            what: list(names) for what, names in facts["brought"].items()
+        }
+        brought[LOCAL_KERNELS] = facts["local kernels"]
+        for group, name, _, _ in facts["entries"]:
+            brought.setdefault(group, []).append(name)
+        self._nothing(
+            list(untried(brought, sys.modules[type(self).__module__])),
+            "brings what nothing tries",
+            "a subclass of each of these suites, beside this PluginSuite",
+            "write it; see the documentation of mplang_testing for what each suite asks for",
+        )
+
     def test_everything_is_described(self) -> None:
         """``mplang describe`` knows what each feop is, and where it comes from."""
         facts = self._facts
@@ -179,16 +195,6 @@ class PluginSuite(Suite, kit=True):
             lines = [f"{k}: {v}" for k, v in found.items()] if isinstance(found, dict) else found
             got = "\n            ".join(lines)
             complain(f"{self.distribution} {what}", expected=expected, got=got, fix=fix)
-
-
-def suites_of(module: ModuleType) -> set[tuple[str, str]]:
-    """Return the suites of the kit that a test file has, each with its family."""
-    return {
-        (base.__name__, getattr(item, "family", ""))
-        for item in vars(module).values()
-        if isinstance(item, type) and issubclass(item, Suite)
-        for base in item.__mro__[1:]
-    }
 
 
 def _is_of(setting: str, families: set[str]) -> bool:

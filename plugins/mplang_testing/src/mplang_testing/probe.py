@@ -105,6 +105,7 @@ def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:
         "errors": errors,
         "loaded": loaded,
         "brought": brought,
+        "local kernels": [op for op in brought["worker kernel"] if _is_local(op)],
         "unmarked": _unmarked({r.module.partition(":")[0] for r in records}),
         "described": {name: introspect.describe(name) for name in brought["feop"]},
         "docs": _docs(brought),
@@ -197,6 +198,12 @@ def _settings(modules: set[str]) -> list[str]:
         if name in sys.modules
     ]
     return [name for ask in asked if ask is not None for name in ask()]
+
+
+def _is_local(op: str) -> bool:
+    """Return whether an op runs at one party, and is not among parties."""
+    op_def = op_defs.get(op)
+    return op_def is not None and op_def.level is Level.LOCAL
 
 
 def _has_kernel(op: str) -> bool:

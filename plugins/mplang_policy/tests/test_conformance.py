@@ -1,0 +1,10 @@
+"""``mplang_policy`` brings commands and a section of workers, and keeps what the kit asks of every distribution."""
+
+from __future__ import annotations
+
+from mplang_testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-policy"
+    heavy = ("jax", "spu", "duckdb", "pyarrow", "pytest", "hypothesis")

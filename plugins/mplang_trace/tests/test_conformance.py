@@ -1,0 +1,10 @@
+"""``mplang_trace`` brings names of ``mp``, and keeps what the kit asks of every distribution."""
+
+from __future__ import annotations
+
+from mplang_testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    distribution = "mplang-trace"
+    heavy = ("jax", "spu", "duckdb", "pyarrow", "pytest", "hypothesis")
