@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mplang_analysis import ProgramRequest, Source
 from mplang_analysis.ext import quoted, quoted_line, shortened
 
-from mplang_core.ext import Refusal
+from mplang_core.ext import Advice, Refusal
 from mplang_policy.approval import Approval
+from mplang_policy.approve_command import approving
 from mplang_policy.explain import Why, why
-from mplang_policy.hints import hints_for
+from mplang_policy.hints import changes_for, hints_for
+from mplang_policy.permits import permits_of
 from mplang_policy.request import Entity, Request, describe, told
 from mplang_policy.requests import column_of, requests_of
 from mplang_policy.rules import Rules, Verdict
@@ -38,7 +40,7 @@ class RefusedRequest(NamedTuple):
     verdict: Verdict
     why: Why
     source: Source | None = None
-    advice: Sequence[str] = ()
+    advice: Sequence[Advice] = ()
 
     def public(self, party: str, path: Sequence[str] = ()) -> Refusal:
         """Return it as whoever wants to run the program gets it, and as it is on record.
@@ -75,6 +77,7 @@ class Decision(NamedTuple):
         needs_approval: whether they permit it once the owner has signed it.
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
+        approve: the command by which the owner approves it.
         notes: what can be changed, so that they permit it.
     """
 
@@ -84,6 +87,7 @@ class Decision(NamedTuple):
     needs_approval: bool = False
     approval: Approval | None = None
     remarks: Sequence[str] = ()
+    approve: str = ""
     notes: Sequence[str] = ()
 
     @property
@@ -107,8 +111,10 @@ class Decision(NamedTuple):
             party: name of the party.
             paths: as in :meth:`text`.
         """
+        approvals = self._approvals(party)
+        command = [Advice("command", "; ".join(approvals), self.approve, by=party)]
         return tuple(
-            each._replace(advice=[*each.advice, *self._approvals(party)]).public(
+            each._replace(advice=[*each.advice, *(command if approvals else ())]).public(
                 party, paths[i] if i < len(paths) else ()
             )
             for i, each in enumerate(self.refused)
@@ -173,16 +179,48 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    units = rules.names.units
-    found = decide(rules, requests_of(asked, units), approved=approved)
+    found = decide(rules, requests_of(asked, rules.names.units), approved=approved)
+    hints = [list(_hints(each, asked, rules)) for each in found.refused]
     refused = [
-        each
-        if each.request.row is None
-        else each._replace(advice=[*hints_for(each.request.row, each.why.lacks, asked, units)])
-        for each in found.refused
+        each._replace(advice=[*mine, *_changes(each, asked, rules, found)])
+        for each, mine in zip(found.refused, hints, strict=True)
     ]
-    notes = dict.fromkeys(hint for each in refused for hint in each.advice)
-    return found._replace(refused=refused, notes=list(notes)[:MAX_TOLD])
+    notes = dict.fromkeys(hint.text for mine in hints for hint in mine)
+    approve = approving(asked) if found.needs_approval else ""
+    return found._replace(refused=refused, notes=list(notes)[:MAX_TOLD], approve=approve)
+
+
+def _hints(refused: RefusedRequest, asked: ProgramRequest, rules: Rules) -> Iterator[Advice]:
+    if refused.request.row is not None:
+        yield from hints_for(refused.request.row, refused.why, asked, rules.names)
+
+
+def _changes(
+    refused: RefusedRequest, asked: ProgramRequest, rules: Rules, found: Decision
+) -> Iterator[Advice]:
+    """Yield what else program and owner could change; what asks for a signature keeps asking."""
+    yield from changes_for(refused.request, refused.why, asked)
+    if not found.needs_approval:
+        yield from _permits(rules, refused, asked.names[asked.party])
+
+
+def _permits(rules: Rules, refused: RefusedRequest, party: str) -> Iterator[Advice]:
+    if refused.why.code != "error":
+        forbids = refused.why.rules if refused.why.code == "forbidden" else ()
+        yield from permits_of(rules, refused.request, party, forbids)
+
+
+def decide_put(rules: Rules, request: Request, party: str) -> Decision:
+    """Decide on a value that a coordinator puts at a party.
+
+    Args:
+        rules: the rules of the party.
+        request: what it would do.
+        party: name of the party.
+    """
+    found = decide(rules, [request])
+    refused = [each._replace(advice=[*_permits(rules, each, party)]) for each in found.refused]
+    return found._replace(refused=refused)
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
