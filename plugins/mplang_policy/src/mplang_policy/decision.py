@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mplang_analysis import ProgramRequest, Source
@@ -21,6 +22,7 @@ from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
 MAX_LISTED = 8  # rules and columns of a refusal
+MAX_ADVICE = 16  # of a refusal
 MAX_LINES = 8  # of a path that are told, beside its ends
 MAX_TEXT = 4000  # bytes of what is told, and of one reason a fourth
 
@@ -63,7 +65,7 @@ class RefusedRequest(NamedTuple):
             location=fields.get("line", ""),
             path=tuple(map(shortened, path[:MAX_LINES])),
             reason=shortened(self.why.text, MAX_TEXT // 4),
-            advice=tuple(self.advice),
+            advice=tuple(map(_shortened, self.advice[:MAX_ADVICE])),
         )
 
 
@@ -133,17 +135,17 @@ class Decision(NamedTuple):
             party: name of the party.
             paths: for each refusal that is told the lines by which its source comes there.
         """
-        told = []
+        lines = []
         for each, path in itertools.zip_longest(self.refused, paths, fillvalue=()):
             assert isinstance(each, RefusedRequest)
             way = _way(each, path) if len(path) > 1 else ""
             reason = shortened(each.why.text, MAX_TEXT // 4)
-            told.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
+            lines.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
         if self.more:
-            told.append(f"and {self.more} more")
-        told += self.notes
-        told += self._approvals(party)
-        return shortened("\n".join(told), MAX_TEXT)
+            lines.append(f"and {self.more} more")
+        lines += self.notes
+        lines += self._approvals(party)
+        return shortened("\n".join(lines), MAX_TEXT)
 
 
 def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False) -> Decision:
@@ -179,15 +181,15 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    found = decide(rules, requests_of(asked, rules.names.units), approved=approved)
-    hints = [list(_hints(each, asked, rules)) for each in found.refused]
+    decision = decide(rules, requests_of(asked, rules.names.units), approved=approved)
+    hints = [list(_hints(each, asked, rules)) for each in decision.refused]
     refused = [
-        each._replace(advice=[*mine, *_changes(each, asked, rules, found)])
-        for each, mine in zip(found.refused, hints, strict=True)
+        each._replace(advice=[*mine, *_changes(each, asked, rules, decision)])
+        for each, mine in zip(decision.refused, hints, strict=True)
     ]
     notes = dict.fromkeys(hint.text for mine in hints for hint in mine)
-    approve = approving(asked) if found.needs_approval else ""
-    return found._replace(refused=refused, notes=list(notes)[:MAX_TOLD], approve=approve)
+    approve = approving(asked) if decision.needs_approval else ""
+    return decision._replace(refused=refused, notes=list(notes)[:MAX_TOLD], approve=approve)
 
 
 def _hints(refused: RefusedRequest, asked: ProgramRequest, rules: Rules) -> Iterator[Advice]:
@@ -196,11 +198,11 @@ def _hints(refused: RefusedRequest, asked: ProgramRequest, rules: Rules) -> Iter
 
 
 def _changes(
-    refused: RefusedRequest, asked: ProgramRequest, rules: Rules, found: Decision
+    refused: RefusedRequest, asked: ProgramRequest, rules: Rules, decision: Decision
 ) -> Iterator[Advice]:
     """Yield what else program and owner could change; what asks for a signature keeps asking."""
     yield from changes_for(refused.request, refused.why, asked)
-    if not found.needs_approval:
+    if not decision.needs_approval:
         yield from _permits(rules, refused, asked.names[asked.party])
 
 
@@ -218,9 +220,9 @@ def decide_put(rules: Rules, request: Request, party: str) -> Decision:
         request: what it would do.
         party: name of the party.
     """
-    found = decide(rules, [request])
-    refused = [each._replace(advice=[*_permits(rules, each, party)]) for each in found.refused]
-    return found._replace(refused=refused)
+    decision = decide(rules, [request])
+    refused = [each._replace(advice=[*_permits(rules, each, party)]) for each in decision.refused]
+    return decision._replace(refused=refused)
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
@@ -241,6 +243,13 @@ def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source 
 def _column(entity: Entity) -> str:
     """Return the column that an entity is, or that an aggregate is of."""
     return entity.id.partition("(")[2][:-1] if entity.type == "Aggregate" else entity.id
+
+
+def _shortened(advice: Advice) -> Advice:
+    """Return an advice with no long text; half of a change would be another one."""
+    fits = len(advice.change) <= MAX_TEXT and len(advice.where) <= MAX_TEXT
+    change, where = (advice.change, advice.where) if fits else ("", "")
+    return replace(advice, text=shortened(advice.text, MAX_TEXT // 4), change=change, where=where)
 
 
 def _way(refusal: RefusedRequest, path: Sequence[str]) -> str:

@@ -117,8 +117,8 @@ def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunc
 
 def _is_of_resource(conjunct: Conjunct) -> bool:
     """Return whether a condition is on the resource alone."""
-    found = list(nodes(conjunct.body["conditions"]))
-    variables = {each["Var"] for each in found if isinstance(each.get("Var"), str)}
+    conditions = nodes(conjunct.body["conditions"])
+    variables = {each["Var"] for each in conditions if isinstance(each.get("Var"), str)}
     return conjunct.body["resource"]["op"] != "All" or variables == {"resource"}
 
 

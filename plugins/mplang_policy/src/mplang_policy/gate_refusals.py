@@ -134,8 +134,8 @@ def _of_budget(
         total = total.plus(each) if name == data_set else total
     if budget is None:
         fields = {"epsilon": _float(amount.epsilon, EPSILON), "delta": _float(amount.delta, DELTA)}
-        given = {name: value for name, value in fields.items() if value}
-        yield _setting(party, data_set, "a budget", given)
+        enough = {name: value for name, value in fields.items() if value}
+        yield _setting(party, data_set, "a budget", enough)
         return
     by_one, by_all = budget.cap(by_one=True), budget.cap(by_one=False)
     left = min(by_one.epsilon - mine.epsilon, by_all.epsilon - total.epsilon)
@@ -144,21 +144,21 @@ def _of_budget(
         text = "more noise takes less of the budget; what is told is less exact"
         yield Advice("code", text, f"epsilon={_float(left, EPSILON)!r}")
     more, all_of_it = mine.plus(amount), total.plus(amount)
-    given = {}
+    larger = {}
     if all_of_it.epsilon > by_all.epsilon:
-        given["epsilon"] = _float(all_of_it.epsilon, EPSILON)
+        larger["epsilon"] = _float(all_of_it.epsilon, EPSILON)
     if budget.per_coordinator and more.epsilon > by_one.epsilon:
-        given["per_coordinator"] = _float(more.epsilon, EPSILON)
+        larger["per_coordinator"] = _float(more.epsilon, EPSILON)
     if all_of_it.delta > by_all.delta:
-        given["delta"] = _float(all_of_it.delta, DELTA)
+        larger["delta"] = _float(all_of_it.delta, DELTA)
         if amount.delta and one_spend:
             yield Advice("code", "noise of a Laplace distribution takes no delta", "delta=0.0")
-    if given:
-        yield _setting(party, data_set, "a larger budget", given)
+    if larger:
+        yield _setting(party, data_set, "a larger budget", larger)
 
 
-def _setting(party: str, data_set: str, what: str, given: Mapping[str, float]) -> Advice:
-    listed = ", ".join(f"{name}: {value!r}" for name, value in given.items())
+def _setting(party: str, data_set: str, what: str, fields: Mapping[str, float]) -> Advice:
+    listed = ", ".join(f"{name}: {value!r}" for name, value in fields.items())
     change = f"gate: {{budgets: {{{json.dumps(data_set)}: {{{listed}}}}}}}"
     return Advice("setting", f"data set {data_set} could have {what}", change, by=party)
 

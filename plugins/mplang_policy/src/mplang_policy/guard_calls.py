@@ -34,13 +34,13 @@ def guard_call(
         return ""
     data_set = data_sets.pop()
     columns = sorted(each.name.removeprefix(f"{DATA_SET}{data_set}.") for each in sources)
-    told = dict(_aggregates(data_set, columns, unit, conditions, names)) or {"n": "units"}
-    read = sorted({unit, *(each[0] for each in told.values() if isinstance(each, tuple))})
+    results = dict(_aggregates(data_set, columns, unit, conditions, names)) or {"n": "units"}
+    read = sorted({unit, *(each[0] for each in results.values() if isinstance(each, tuple))})
     arguments = {"unit": repr(unit), "k": str(max(least_of(conditions, "k") or 0, 2))}
     share = most_of(conditions, "max_share")
     if share is not None:
         arguments["max_share"] = millionths(share)
-    arguments |= {name: repr(of) for name, of in told.items()}
+    arguments |= {name: repr(of) for name, of in results.items()}
     listed = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return f"mp.guard.aggregate(mp.dataset({party!r}, {data_set!r}, {read!r}), {listed})"
 

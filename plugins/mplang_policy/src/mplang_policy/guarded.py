@@ -73,8 +73,8 @@ def unit_of(sources: Iterable[Source], party: int, units: Mapping[str, str]) -> 
         units: for each data set of the party the column by which its units differ.
     """
     mine = [each for each in sources if each.party == party and each.name.startswith(DATA_SET)]
-    found = {units.get(_column(each).partition(".")[0], "") for each in mine}
-    return found.pop() if len(found) == 1 else ""
+    all_units = {units.get(_column(each).partition(".")[0], "") for each in mine}
+    return all_units.pop() if len(all_units) == 1 else ""
 
 
 def uncounted(sources: Iterable[Source], party: int, units: Mapping[str, str]) -> list[str]:

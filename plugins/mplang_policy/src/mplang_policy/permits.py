@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mplang_analysis import WHOLE
 
@@ -86,27 +85,29 @@ def _conditions(request: Request) -> Iterator[str]:
         yield from _condition(f"context.{name}", name, value)
 
 
-def _condition(field: str, name: str, value: Any) -> Iterator[str]:
+def _condition(field: str, name: str, value: object) -> Iterator[str]:
     if isinstance(value, bool):
         if not value:  # whoever may read it may also not be able to
             yield f"!{field}"
     elif name in ("values", "stored"):  # which not every request has
-        compared = f"<= {value}" if name == "values" else f"== {cedar_text(value)}"
+        compared = f"<= {value}" if name == "values" else f"== {cedar_text(str(value))}"
         yield f"context has {name} && {field} {compared}"
     elif isinstance(value, int):
         if (name, value) not in (("k", 0), ("max_share", WHOLE)):
             yield f"{field} {'>=' if name == 'k' else '<='} {value}"
     elif isinstance(value, str):
         yield f"{field} == {cedar_text(value)}"
-    elif name == "declassifiers":
-        if value:
-            yield f"{field}.containsAll({_set(value)})"
-    else:
-        yield f"{_set(value)}.containsAll({field})" if value else f"{field}.isEmpty()"
+    elif isinstance(value, tuple):
+        if name == "declassifiers":
+            yield from [f"{field}.containsAll({_set(value)})"] if value else []
+        else:
+            yield f"{_set(value)}.containsAll({field})" if value else f"{field}.isEmpty()"
 
 
-def _set(values: Sequence[Any]) -> str:
-    shown = (_entity(each) if isinstance(each, Entity) else cedar_text(each) for each in values)
+def _set(values: Sequence[object]) -> str:
+    shown = (
+        _entity(each) if isinstance(each, Entity) else cedar_text(str(each)) for each in values
+    )
     return f"[{', '.join(shown)}]"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mplang_policy.explain import Conjunct
 from mplang_policy.request import Entity
@@ -12,6 +12,8 @@ from mplang_policy.statements import nodes
 ABOVE = {">=": 0, ">": 1, "==": 0}
 """Comparisons by which a number is at least one, and what that is more than it."""
 BELOW = {"<=": 0, "<": -1, "==": 0}
+Body: TypeAlias = Mapping[str, Any]
+"""The JSON form of a condition, or of one side of it."""
 FLIPPED = {">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
 
 
@@ -22,14 +24,14 @@ def least_of(conditions: Sequence[Conjunct], field: str) -> int | None:
         conditions: conditions of a permit.
         field: the field.
     """
-    found = [number + ABOVE[how] for how, number in _compared(conditions, field) if how in ABOVE]
-    return max(found, default=None)
+    least = [number + ABOVE[how] for how, number in _compared(conditions, field) if how in ABOVE]
+    return max(least, default=None)
 
 
 def most_of(conditions: Sequence[Conjunct], field: str) -> int | None:
     """Return the largest number that a field of the context may be; see :func:`least_of`."""
-    found = [number + BELOW[how] for how, number in _compared(conditions, field) if how in BELOW]
-    return min(found, default=None)
+    most = [number + BELOW[how] for how, number in _compared(conditions, field) if how in BELOW]
+    return min(most, default=None)
 
 
 def names_among(conditions: Sequence[Conjunct], field: str) -> list[str] | None:
@@ -39,12 +41,12 @@ def names_among(conditions: Sequence[Conjunct], field: str) -> list[str] | None:
         conditions: conditions of a permit.
         field: the field.
     """
-    found: list[str] | None = None
+    among: list[str] | None = None
     for mine, other in _sides(conditions, "containsAll"):
         if _field(other) == field and isinstance(mine.get("Set"), list):
             names = list(_names(mine))
-            found = names if found is None else [each for each in found if each in names]
-    return found
+            among = names if among is None else [each for each in among if each in names]
+    return among
 
 
 def names_in(conditions: Sequence[Conjunct], field: str) -> list[str]:
@@ -55,14 +57,14 @@ def names_in(conditions: Sequence[Conjunct], field: str) -> list[str]:
         field: the field.
     """
     ways = ("contains", "containsAll", "containsAny", "==")
-    found = (
+    names = (
         name
         for way in ways
         for mine, other in _sides(conditions, way)
         if _field(mine) == field
         for name in _names(other)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def parties_of(conditions: Sequence[Conjunct]) -> list[str]:
@@ -75,15 +77,13 @@ def parties_of(conditions: Sequence[Conjunct]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _bodies(conditions: Sequence[Conjunct]) -> Iterator[Mapping[str, Any]]:
+def _bodies(conditions: Sequence[Conjunct]) -> Iterator[Body]:
     for each in conditions:
         for condition in each.body["conditions"]:
             yield condition["body"]
 
 
-def _sides(
-    conditions: Sequence[Conjunct], way: str
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _sides(conditions: Sequence[Conjunct], way: str) -> Iterator[tuple[Body, Body]]:
     """Yield the sides of a condition as a whole: within an ``||`` or a ``!`` it asks nothing."""
     for body in _bodies(conditions):
         both = body.get(way)
@@ -103,13 +103,13 @@ def _compared(conditions: Sequence[Conjunct], field: str) -> Iterator[tuple[str,
                     yield how, number
 
 
-def _field(body: Mapping[str, Any]) -> str:
+def _field(body: Body) -> str:
     """Return the field of the context that a side is; empty if it is none."""
     of = body.get(".")
     return str(of["attr"]) if of and of.get("left") == {"Var": "context"} else ""
 
 
-def _names(body: Any) -> Iterator[str]:
+def _names(body: Body) -> Iterator[str]:
     """Yield the names of a literal, or of a set of them."""
     for node in nodes(body):
         value = node.get("Value")

@@ -33,9 +33,10 @@ def read_refusals(party: str, data: Any) -> tuple[Refusal, ...]:
     refusals = []
     for each in data[:MAX_REFUSALS] if isinstance(data, list) else ():
         with contextlib.suppress(msgspec.ValidationError, RecursionError):
-            found = msgspec.convert(each, Refusal)
-            advice = tuple(_escaped(change, keep="change") for change in found.advice[:MAX_ADVICE])
-            refusals.append(replace(_escaped(found), party=party, advice=advice))
+            refusal = msgspec.convert(each, Refusal)
+            changes = refusal.advice[:MAX_ADVICE]
+            advice = tuple(_escaped(change, keep="change") for change in changes)
+            refusals.append(replace(_escaped(refusal), party=party, advice=advice))
     return tuple(refusals)
 
 
@@ -70,7 +71,7 @@ def _escaped(described: T, keep: str = "") -> T:
     )
 
 
-def _printable(value: Any, lines: bool) -> Any:
+def _printable(value: object, lines: bool) -> Any:
     if isinstance(value, tuple):
         return tuple(_printable(each, lines) for each in value)
     return printable(value, keep="\n" if lines else "") if isinstance(value, str) else value
