@@ -193,8 +193,9 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
 
 
 def _hints(refused: RefusedRequest, asked: ProgramRequest, rules: Rules) -> Iterator[Advice]:
-    if refused.request.row is not None:
-        yield from hints_for(refused.request.row, refused.why, asked, rules.names)
+    row = refused.request.row
+    if row is not None:
+        yield from hints_for(row, refused.request, refused.why, asked, rules)
 
 
 def _changes(

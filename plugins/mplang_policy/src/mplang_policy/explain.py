@@ -72,7 +72,7 @@ def why(rules: Rules, request: Request, verdict: Verdict) -> Why:
         return Why("no-rule", _no_rule(rules, request))
     statement, lacking = found
     lacks = " and ".join(_explained(each, request) for each in lacking)
-    fields = dict.fromkeys(name for each in lacking for name in _attributes(each.body))
+    fields = dict.fromkeys(name for each in lacking for name in attributes(each.body))
     beyond = [each for conjunct in lacking for each in _beyond(conjunct, request) or ()]
     text = f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}"
     return Why("lacking", text, [statement], list(fields), beyond, lacking)
@@ -94,11 +94,21 @@ def _is_of(statement: Statement, request: Request) -> bool:
 def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunct]] | None:
     """Return the permit for this action that lacks the fewest conditions, and those.
 
+    Returns:
+        ``None`` if there is no permit for this action and resource.
+    """
+    return next(iter(permits_near(rules, request)), None)
+
+
+def permits_near(rules: Rules, request: Request) -> list[tuple[Statement, Sequence[Conjunct]]]:
+    """Return the permits for this action, the nearest first, and the conditions that each lacks.
+
     One of another resource is not near: of another kind of receiver, or another data set. That of
     another party is, if none is of this one: a program may choose who gets what.
 
-    Returns:
-        ``None`` if there is no permit for this action and resource.
+    Args:
+        rules: the rules that were asked.
+        request: the request.
     """
     candidates = []
     for statement in rules.statements.values():
@@ -109,10 +119,7 @@ def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunc
         others = sum(_is_of_resource(each) for each in lacking)
         if not others or request.resource.type == _kind_of(lacking) == "Party":
             candidates.append(((others, len(lacking), -len(wanted)), statement, lacking))
-    if not candidates:
-        return None
-    _, statement, lacking = min(candidates, key=lambda each: each[0])
-    return statement, lacking
+    return [(each, lacking) for _, each, lacking in sorted(candidates, key=lambda each: each[0])]
 
 
 def _is_of_resource(conjunct: Conjunct) -> bool:
@@ -210,7 +217,7 @@ def _explained(conjunct: Conjunct, request: Request) -> str:
         f"{name} is {_shown(request.context[name])}"
         if name in request.context
         else f"there is no {name}"
-        for name in dict.fromkeys(_attributes(body))
+        for name in dict.fromkeys(attributes(body))
     ]
     return conjunct.text + (f" ({', '.join(told)})" if told else "")
 
@@ -231,7 +238,7 @@ def _value(literal: Mapping[str, Any]) -> Any:
     return Entity(**value["__entity"]) if isinstance(value, dict) else value
 
 
-def _attributes(body: Any) -> Iterator[str]:
+def attributes(body: Any) -> Iterator[str]:
     """Yield the attributes of the context in the JSON form of a condition."""
     for node in nodes(body):
         for name in (".", "has"):

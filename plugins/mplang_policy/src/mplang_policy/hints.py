@@ -8,12 +8,13 @@ from mplang_analysis import DisclosureRow, ProgramRequest, What
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import Advice
-from mplang_policy.explain import Conjunct, Why, conjuncts
+from mplang_policy.explain import Conjunct, Why, attributes, conjuncts, permits_near
 from mplang_policy.guard_calls import OF_THE_GUARD, guard_call, millionths
 from mplang_policy.guarded import uncounted, unit_of
 from mplang_policy.names import Names
 from mplang_policy.request import Entity, Request
 from mplang_policy.requirements import least_of, most_of, names_among, names_in, parties_of
+from mplang_policy.rules import Rules
 
 OF_GUARDS = ("k", "max_share", "declassifiers", "aggregates")
 NO_GUARD = (
@@ -47,41 +48,51 @@ USES = {
 
 
 def hints_for(
-    row: DisclosureRow, why: Why, asked: ProgramRequest, names: Names
+    row: DisclosureRow, request: Request, why: Why, asked: ProgramRequest, rules: Rules
 ) -> Iterator[Advice]:
     """Yield what can be changed about how a row is made; the text of a refusal has them, too.
 
     Args:
         row: a row that rules refuse.
+        request: the request that is about it.
         why: why they do.
         asked: the program.
-        names: names of the party.
+        rules: the rules.
     """
     if row.what in OF_SIDE_CHANNELS:
         yield Advice("code", OF_SIDE_CHANNELS[row.what], where=row.line)
         return
-    lacking = [field for field in OF_GUARDS if field in why.lacks]
-    if not lacking:
+    if not any(field in why.lacks for field in OF_GUARDS):
         return
     mine = [source for source in row.sources if source.party == asked.party]
-    if any(source.guards for source in mine):
-        yield from _of_guarded(row, why, asked, names)
-        return
-    yield from (Advice("code", each) for each in asked.remarks)
-    if asked.remarks:
-        return
     there = {guard.op for each in asked.rows for of in each.sources for guard in of.guards}
-    if there:
-        text = NOT_THROUGH_IT.format(ops=" and ".join(map(quoted, sorted(there))))
-        yield Advice("code", text, where=row.line)
-        return
-    conditions = conjuncts(why.rules[0])
-    families = names_in(conditions, "declassifiers")
-    if families and OF_THE_GUARD not in families:
-        wanted = " or ".join(map(quoted, families))
-        yield Advice("code", f"what it tells is of single rows; the rule counts on {wanted}")
-        return
-    yield Advice("code", NO_GUARD, guard_call(mine, conditions, asked, names), row.line)
+    if any(source.guards for source in mine):
+        yield from _of_guarded(row, why, asked, rules.names)
+    elif asked.remarks:
+        yield from (Advice("code", each) for each in asked.remarks)
+    elif there:
+        yield Advice("code", NOT_THROUGH_IT.format(ops=_listed(sorted(there))), where=row.line)
+    else:
+        yield from _guards(row, request, asked, rules)
+
+
+def _guards(
+    row: DisclosureRow, request: Request, asked: ProgramRequest, rules: Rules
+) -> Iterator[Advice]:
+    """Yield the guards that permits count on, those of the nearest permit first."""
+    mine = [source for source in row.sources if source.party == asked.party]
+    for permit, _ in permits_near(rules, request):
+        conditions = conjuncts(permit)
+        families = names_in(conditions, "declassifiers")
+        fields = (field for each in conditions for field in attributes(each.body))
+        if set(OF_GUARDS).isdisjoint(fields):
+            continue
+        if not families or OF_THE_GUARD in families:
+            call = guard_call(mine, conditions, asked, rules.names)
+            yield Advice("code", NO_GUARD, call, row.line)
+        else:
+            text = f"what it tells is of single rows; {permit.shown} counts on {_listed(families)}"
+            yield Advice("code", text, where=row.line)
 
 
 def _of_guarded(
