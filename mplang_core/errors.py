@@ -40,7 +40,7 @@ Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass as _dataclass
+from mplang_core.refusal import Advice as Advice, Refusal as Refusal, Refusals as Refusals
 
 
 class MPLangError(Exception):
@@ -139,42 +139,6 @@ class KernelError(RunError):
     """
 
 
-@_dataclass(frozen=True, slots=True)
-class Refusal:
-    """One thing of a program that the rules of a party refuse.
-
-    Attributes:
-        party: the name of the party.
-        code: ``forbidden`` by a rule, ``lacking`` a condition of the nearest rule that permits
-            it, ``no-rule`` permits any such action, or ``error`` in a rule.
-        action: what the program would do: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``,
-            ``store``, ``put`` or ``rely``.
-        resource: what it would do that to, or who would get it, as ``Host::"analyst"``.
-        what: the kind of row of the disclosure table that it is about, as ``result``; or empty.
-        rules: the rules that forbid it, or the nearest one that permits it, each with file and
-            line: ``"numbers" (bank.cedar:4)``.
-        lacks: the fields of the context which that rule has conditions on that do not hold.
-        columns: the private columns that it is about, as ``people.pay``.
-        location: the user's line at which it leaves, ``"file:line"``; or empty.
-        path: the lines by which the data comes there.
-        reason: why, in a sentence.
-        advice: what can be changed, so that the rules permit it.
-    """
-
-    party: str
-    code: str
-    action: str
-    resource: str
-    what: str = ""
-    rules: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    location: str = ""
-    path: tuple[str, ...] = ()
-    reason: str = ""
-    advice: tuple[str, ...] = ()
-
-
 class AdmissionError(RunError, PermissionError):
     """Program that a party does not admit; the message names the rule.
 
@@ -182,12 +146,12 @@ class AdmissionError(RunError, PermissionError):
     and the party's settings, never by operands.
 
     Attributes:
-        refusals: what the rules of the party refuse; none if they were not asked.
+        refusals: what the party refuses, as data; none if its rules were not asked.
     """
 
     def __init__(self, *args: object, refusals: tuple[Refusal, ...] = ()) -> None:
         super().__init__(*args)
-        self.refusals = refusals
+        self.refusals = Refusals(refusals)
 
 
 class PartyError(RunError):
@@ -213,9 +177,9 @@ class PartyError(RunError):
         self.location = location
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
-        """What the rules of the party refuse, if that is why it failed."""
-        return self.__cause__.refusals if isinstance(self.__cause__, AdmissionError) else ()
+    def refusals(self) -> Refusals:
+        """What the party refuses, as data, if that is why it failed."""
+        return Refusals(getattr(self.__cause__, "refusals", ()))
 
 
 class ShutdownError(RunError):

@@ -283,6 +283,8 @@ class SimpHost(Interpreter, InterpContext):
         message = f"party {rank} failed{site}"  # who refuses a program quotes the line
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
+        if failure.refusals:
+            failure.add_note("(error.refusals has each as data, and what can be changed)")
         return failure
 
     def read_literal(self, literal: Any) -> Any:

@@ -66,7 +66,11 @@ MISTAKES = "tests/semantics/test_mistakes.py::"
 STORED = "plugins/mplang_data/tests/test_stored.py::"
 REMEDIES = "plugins/mplang_spu/tests/test_remedies.py::"
 FOURIER = REMEDIES + "test_a_fourier_transform_by_its_matrix_is_that_of_numpy"
+FOLLOWED = "plugins/mplang_policy/tests/test_advice_followed.py::"
+FOLLOWED += "test_a_refused_program_that_follows_the_advice_is_permitted"
 ELSEWHERE: dict[str, str] = {
+    "mp.dataset(□, □, □)": FOLLOWED,
+    "mp.guard.aggregate(mp.dataset(□, □, □), □)": FOLLOWED,
     "jax.random.key(seed, impl='threefry2x32')": REMEDIES
     + "test_a_key_of_threefry_draws_as_it_does_elsewhere",
     "jnp.arange(n)": FOURIER,

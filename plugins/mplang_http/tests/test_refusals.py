@@ -16,8 +16,22 @@ def test_a_worker_speaks_for_no_other():
     )
 
 
+def vars_of(advice):
+    return [getattr(advice, name) for name in advice.__slots__]
+
+
 @pytest.mark.parametrize(
-    "damaged", [7, None, [], {}, {"code": "x"}, SENT | {"code": 7}, SENT | {"path": [[[]]]}]
+    "damaged",
+    [
+        7,
+        None,
+        [],
+        {},
+        {"code": "x"},
+        SENT | {"code": 7},
+        SENT | {"path": [[[]]]},
+        SENT | {"advice": ["x"]},
+    ],
 )
 def test_a_damaged_one_hides_no_other(damaged):
     assert [each.code for each in read_refusals("bob", [damaged, SENT])] == ["forbidden"]
@@ -25,9 +39,15 @@ def test_a_damaged_one_hides_no_other(damaged):
 
 
 def test_texts_are_escaped():
-    (found,) = read_refusals("bob", [SENT | {"advice": ["\x1b[2J\u202e"]}])
-    assert "\x1b" not in found.advice[0]
-    assert "\u202e" not in found.advice[0]
+    hostile = "\x1b[2J\u202e"
+    advice = {"kind": hostile, "text": hostile, "change": f"a\n{hostile}", "where": hostile}
+    (found,) = read_refusals("bob", [SENT | {"advice": [advice], "columns": [hostile]}])
+    (first,) = found.advice
+    assert first.change.splitlines()[0] == "a"
+    assert "\x1b" not in repr(found)
+    for text in (*vars_of(first), *found.columns, str(found), found._repr_html_()):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
 
 
 def test_an_error_of_a_job_has_them():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from policy_testbed import PERMIT_ALL, RUNS, decided, line_of
+from mplang_policy import Names, Rules, asked_of, decide_program
+from policy_testbed import BANK, CATALOGUE, NAMES, PERMIT_ALL, RUNS, decided, line_of, program_of
 
 import mplang_core as mp
 
@@ -136,6 +137,36 @@ def test_the_nearest_permit_is_the_one_that_lacks_least():
 def test_no_permit_for_an_action_at_all():
     _, text = decided(pay_to_host, RUNS)
     assert 'no rule permits anything of Action::"fetch"' in text
+
+
+def test_a_rule_of_another_resource_is_not_near():
+    """That for failures, which everybody learns, says nothing of what a party gets."""
+    decision, text = decided(together, RUNS)
+    (first, *_) = decision.refused
+    assert first.why.code == "no-rule"
+    assert 'no rule permits anything of Action::"disclose" for Party::"shop"' in text
+    assert "Everyone" not in text
+
+
+def test_a_rule_of_another_data_set_is_not_near():
+    only = 'permit (principal, action == Action::"read", resource == DataSet::"visits");'
+    names = Names.of({**BANK, "data": {**CATALOGUE["bank"], "visits": {"columns": ["id"]}}})
+    asked = asked_of(program_of(pay_to_host), NAMES, "bank", "analyst", "production")
+    decision = decide_program(Rules.of({"bank.cedar": only}, names), asked)
+    (read,) = (each for each in decision.refused if each.request.action == "read")
+    assert (read.why.code, read.why.rules) == ("no-rule", ())
+
+
+def test_a_program_that_has_a_guard_is_not_told_to_use_one():
+    def beside_it():
+        people = mp.dataset("bank", "people")
+        least = mp.device("P0")(lambda t: t.agg(least=t.pay.min()))(people)
+        return mp.guard.aggregate(people, unit="id", k=20, pay=("pay", "mean")), least
+
+    rules = RUNS + 'permit (principal, action == Action::"fetch", resource) when { context.k > 9 };'
+    _, text = decided(beside_it, rules)
+    assert "what is told here did not go through guard: send on what the guard gives" in text
+    assert "mp.guard" not in text
 
 
 def test_what_an_approval_would_permit_is_told():

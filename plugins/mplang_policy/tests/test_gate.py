@@ -279,6 +279,7 @@ def test_a_refusal_takes_some_kilobytes_whatever_its_program_says(made, tmp_path
     with pytest.raises(AdmissionError) as told:
         gate.refuse(run, gate.decide(run))
     assert len(str(told.value)) < 5000
+    assert all(len(repr(each)) < 8000 for each in told.value.refusals)
     gate.record("refusal", {"coordinator": "analyst", "why": WIDE, "value": WIDE})
     for _, body in entries(tmp_path):
         assert len(canonical(body)) < 8000
@@ -291,9 +292,10 @@ def test_a_refusal_takes_some_kilobytes_whatever_its_program_says(made, tmp_path
 def test_columns_of_a_refused_row_are_counted(made, tmp_path):
     gate, run = made('permit (principal, action == Action::"run", resource);'), run_of()
     reads = [f"people.{i}" for i in range(50)]
-    run = replace(run, asked=replace(run.asked, reads=reads))
-    with pytest.raises(AdmissionError):
+    run = replace(run, asked=replace(run.asked, reads=reads, remarks=[WIDE] * 50))
+    with pytest.raises(AdmissionError) as told:
         gate.refuse(run, gate.decide(run))
+    assert all(len(repr(each)) < 8000 for each in told.value.refusals)
     ((_, body),) = entries(tmp_path)
     assert body["refused"][0]["columns"] == [*reads[:8], "and 42 more"]
 

@@ -63,7 +63,7 @@ def allowed_inputs(
     Args:
         program: the program.
         names: names of its inputs.
-        given: what was said, as ``year=2015..2025``.
+        given: what was said, as ``year=2015..2025``, or by its position, ``0=2015..2025``.
 
     Raises:
         ConfigError: there is no such input, or that is no range.
@@ -71,12 +71,21 @@ def allowed_inputs(
     found = {}
     for text in given:
         name, _, value = text.partition("=")
-        if name not in names:
+        position = _position(name, names)
+        if position is None:
             raise ConfigError(f"--input {text}: it takes {_listed(names) or 'no inputs'}")
-        position = list(names).index(name)
+        name = names[position]
         kind = str(program.graph.inputs[position].type)
         found[position] = AllowedInput(name=name, type=kind, **_values(text, value))
     return found
+
+
+def _position(name: str, names: Sequence[str]) -> int | None:
+    """Return the position of an input by its name, or by its number if no name is one."""
+    if name in names:
+        return list(names).index(name)
+    is_number = name.isascii() and name.isdigit() and int(name) < len(names)
+    return int(name) if is_number else None
 
 
 def _listed(names: Sequence[str]) -> str:

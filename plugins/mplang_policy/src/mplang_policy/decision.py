@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mplang_analysis import ProgramRequest, Source
 from mplang_analysis.ext import quoted, quoted_line, shortened
 
-from mplang_core.ext import Refusal
+from mplang_core.ext import Advice, Refusal
 from mplang_policy.approval import Approval
+from mplang_policy.approve_command import approving
 from mplang_policy.explain import Why, why
-from mplang_policy.hints import hints_for
+from mplang_policy.hints import changes_for, hints_for
+from mplang_policy.permits import permits_of
 from mplang_policy.request import Entity, Request, describe, told
 from mplang_policy.requests import column_of, requests_of
 from mplang_policy.rules import Rules, Verdict
 
 MAX_TOLD = 5  # refused requests that are told
 MAX_LISTED = 8  # rules and columns of a refusal
+MAX_ADVICE = 16  # of a refusal
 MAX_LINES = 8  # of a path that are told, beside its ends
 MAX_TEXT = 4000  # bytes of what is told, and of one reason a fourth
 
@@ -38,7 +42,7 @@ class RefusedRequest(NamedTuple):
     verdict: Verdict
     why: Why
     source: Source | None = None
-    advice: Sequence[str] = ()
+    advice: Sequence[Advice] = ()
 
     def public(self, party: str, path: Sequence[str] = ()) -> Refusal:
         """Return it as whoever wants to run the program gets it, and as it is on record.
@@ -61,7 +65,7 @@ class RefusedRequest(NamedTuple):
             location=fields.get("line", ""),
             path=tuple(map(shortened, path[:MAX_LINES])),
             reason=shortened(self.why.text, MAX_TEXT // 4),
-            advice=tuple(self.advice),
+            advice=tuple(map(_shortened, self.advice[:MAX_ADVICE])),
         )
 
 
@@ -75,6 +79,7 @@ class Decision(NamedTuple):
         needs_approval: whether they permit it once the owner has signed it.
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
+        approve: the command by which the owner approves it.
         notes: what can be changed, so that they permit it.
     """
 
@@ -84,6 +89,7 @@ class Decision(NamedTuple):
     needs_approval: bool = False
     approval: Approval | None = None
     remarks: Sequence[str] = ()
+    approve: str = ""
     notes: Sequence[str] = ()
 
     @property
@@ -112,8 +118,10 @@ class Decision(NamedTuple):
             party: name of the party.
             paths: as in :meth:`text`.
         """
+        approvals = self._approvals(party)
+        command = [Advice("command", "; ".join(approvals), self.approve, by=party)]
         return tuple(
-            each._replace(advice=[*each.advice, *self._approvals(party)]).public(
+            each._replace(advice=[*each.advice, *(command if approvals else ())]).public(
                 party, paths[i] if i < len(paths) else ()
             )
             for i, each in enumerate(self.refused)
@@ -132,17 +140,17 @@ class Decision(NamedTuple):
             party: name of the party.
             paths: for each refusal that is told the lines by which its source comes there.
         """
-        told = []
+        lines = []
         for each, path in itertools.zip_longest(self.refused, paths, fillvalue=()):
             assert isinstance(each, RefusedRequest)
             way = _way(each, path) if len(path) > 1 else ""
             reason = shortened(each.why.text, MAX_TEXT // 4)
-            told.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
+            lines.append(f"{party} refuses {describe(each.request)}: {reason}{way}")
         if self.more:
-            told.append(f"and {self.more} more")
-        told += self.notes
-        told += self._approvals(party)
-        return shortened("\n".join(told), MAX_TEXT)
+            lines.append(f"and {self.more} more")
+        lines += self.notes
+        lines += self._approvals(party)
+        return shortened("\n".join(lines), MAX_TEXT)
 
 
 def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False) -> Decision:
@@ -178,16 +186,49 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    units = rules.names.units
-    found = decide(rules, requests_of(asked, units), approved=approved)
+    decision = decide(rules, requests_of(asked, rules.names.units), approved=approved)
+    hints = [list(_hints(each, asked, rules)) for each in decision.refused]
     refused = [
-        each
-        if each.request.row is None
-        else each._replace(advice=[*hints_for(each.request.row, each.why.lacks, asked, units)])
-        for each in found.refused
+        each._replace(advice=[*mine, *_changes(each, asked, rules, decision)])
+        for each, mine in zip(decision.refused, hints, strict=True)
     ]
-    notes = dict.fromkeys(hint for each in refused for hint in each.advice)
-    return found._replace(refused=refused, notes=list(notes)[:MAX_TOLD])
+    notes = dict.fromkeys(hint.text for mine in hints for hint in mine)
+    approve = approving(asked) if decision.needs_approval else ""
+    return decision._replace(refused=refused, notes=list(notes)[:MAX_TOLD], approve=approve)
+
+
+def _hints(refused: RefusedRequest, asked: ProgramRequest, rules: Rules) -> Iterator[Advice]:
+    row = refused.request.row
+    if row is not None:
+        yield from hints_for(row, refused.request, refused.why, asked, rules)
+
+
+def _changes(
+    refused: RefusedRequest, asked: ProgramRequest, rules: Rules, decision: Decision
+) -> Iterator[Advice]:
+    """Yield what else program and owner could change; what asks for a signature keeps asking."""
+    yield from changes_for(refused.request, refused.why, asked)
+    if not decision.needs_approval:
+        yield from _permits(rules, refused, asked.names[asked.party])
+
+
+def _permits(rules: Rules, refused: RefusedRequest, party: str) -> Iterator[Advice]:
+    if refused.why.code != "error":
+        forbids = refused.why.rules if refused.why.code == "forbidden" else ()
+        yield from permits_of(rules, refused.request, party, forbids)
+
+
+def decide_put(rules: Rules, request: Request, party: str) -> Decision:
+    """Decide on a value that a coordinator puts at a party.
+
+    Args:
+        rules: the rules of the party.
+        request: what it would do.
+        party: name of the party.
+    """
+    decision = decide(rules, [request])
+    refused = [each._replace(advice=[*_permits(rules, each, party)]) for each in decision.refused]
+    return decision._replace(refused=refused)
 
 
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
@@ -208,6 +249,13 @@ def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source 
 def _column(entity: Entity) -> str:
     """Return the column that an entity is, or that an aggregate is of."""
     return entity.id.partition("(")[2][:-1] if entity.type == "Aggregate" else entity.id
+
+
+def _shortened(advice: Advice) -> Advice:
+    """Return an advice with no long text; half of a change would be another one."""
+    fits = len(advice.change) <= MAX_TEXT and len(advice.where) <= MAX_TEXT
+    change, where = (advice.change, advice.where) if fits else ("", "")
+    return replace(advice, text=shortened(advice.text, MAX_TEXT // 4), change=change, where=where)
 
 
 def _way(refusal: RefusedRequest, path: Sequence[str]) -> str:

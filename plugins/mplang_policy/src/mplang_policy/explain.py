@@ -13,6 +13,7 @@ from mplang_analysis.ext import quoted
 from mplang_policy.request import Entity, Request
 from mplang_policy.rules import Rules, Verdict, ask, entities
 from mplang_policy.statements import Statement, nodes
+from mplang_policy.vocabulary import resource_types
 
 SCOPE = ("principal", "resource")
 MAX_NAMES = 6  # that are listed in a sentence
@@ -39,6 +40,7 @@ class Why(NamedTuple):
         rules: the rules that forbid it, or the nearest permit.
         lacks: the fields of the context that it lacks.
         about: what of its data it is because of, such as columns.
+        lacking: the conditions of the nearest permit that do not hold.
     """
 
     code: str
@@ -46,6 +48,7 @@ class Why(NamedTuple):
     rules: Sequence[Statement] = ()
     lacks: Sequence[str] = ()
     about: Sequence[Any] = ()
+    lacking: Sequence[Conjunct] = ()
 
 
 def why(rules: Rules, request: Request, verdict: Verdict) -> Why:
@@ -66,34 +69,64 @@ def why(rules: Rules, request: Request, verdict: Verdict) -> Why:
         return Why("forbidden", text, forbids, about=about)
     found = nearest(rules, request)
     if found is None:
-        return Why("no-rule", f'no rule permits anything of Action::"{request.action}"')
+        return Why("no-rule", _no_rule(rules, request))
     statement, lacking = found
     lacks = " and ".join(_explained(each, request) for each in lacking)
-    fields = dict.fromkeys(name for each in lacking for name in _attributes(each.body))
+    fields = dict.fromkeys(name for each in lacking for name in attributes(each.body))
     beyond = [each for conjunct in lacking for each in _beyond(conjunct, request) or ()]
     text = f"no rule permits it; the nearest, {statement.shown}, lacks: {lacks}"
-    return Why("lacking", text, [statement], list(fields), beyond)
+    return Why("lacking", text, [statement], list(fields), beyond, lacking)
+
+
+def _no_rule(rules: Rules, request: Request) -> str:
+    """Return that no rule is near a request; of others' resources one is not."""
+    others = any(_is_of(each, request) for each in rules.statements.values())
+    of = f" for {request.resource}" if others else ""
+    return f'no rule permits anything of Action::"{request.action}"{of}'
+
+
+def _is_of(statement: Statement, request: Request) -> bool:
+    """Return whether a statement permits this action of this coordinator something."""
+    scope = (_only(statement, name) for name in ("action", "principal"))
+    return statement.effect == "permit" and all(_holds(each, request) for each in scope)
 
 
 def nearest(rules: Rules, request: Request) -> tuple[Statement, Sequence[Conjunct]] | None:
     """Return the permit for this action that lacks the fewest conditions, and those.
 
     Returns:
-        ``None`` if there is no permit for this action.
+        ``None`` if there is no permit for this action and resource.
+    """
+    return next(iter(permits_near(rules, request)), None)
+
+
+def permits_near(rules: Rules, request: Request) -> list[tuple[Statement, Sequence[Conjunct]]]:
+    """Return the permits for this action, the nearest first, and the conditions that each lacks.
+
+    One of another resource is not near: of another kind of receiver, or another data set. That of
+    another party is, if none is of this one: a program may choose who gets what.
+
+    Args:
+        rules: the rules that were asked.
+        request: the request.
     """
     candidates = []
     for statement in rules.statements.values():
-        scope = [_only(statement, name) for name in ("action", "principal")]  # not of others
-        if statement.effect != "permit" or not all(_holds(each, request) for each in scope):
+        if not _is_of(statement, request):
             continue
         wanted = conjuncts(statement)
         lacking = [each for each in wanted if not _holds(each.body, request)]
-        strange = _kind_of(statement.body["resource"]) not in (None, request.resource.type)
-        candidates.append(((strange, len(lacking), -len(wanted)), statement, lacking))
-    if not candidates:
-        return None
-    _, statement, lacking = min(candidates, key=lambda each: each[0])
-    return statement, lacking
+        others = sum(_is_of_resource(each) for each in lacking)
+        if not others or request.resource.type == _kind_of(lacking) == "Party":
+            candidates.append(((others, len(lacking), -len(wanted)), statement, lacking))
+    return [(each, lacking) for _, each, lacking in sorted(candidates, key=lambda each: each[0])]
+
+
+def _is_of_resource(conjunct: Conjunct) -> bool:
+    """Return whether a condition is on the resource alone."""
+    conditions = nodes(conjunct.body["conditions"])
+    variables = {each["Var"] for each in conditions if isinstance(each.get("Var"), str)}
+    return conjunct.body["resource"]["op"] != "All" or variables == {"resource"}
 
 
 def conjuncts(statement: Statement) -> list[Conjunct]:
@@ -141,10 +174,11 @@ def _holds(body: Mapping[str, Any], request: Request) -> bool:
     return ask(policies, [request])[0].allowed
 
 
-def _kind_of(given: Mapping[str, Any]) -> str | None:
-    """Return the type of the resource that a statement is about; ``None`` if it is about any."""
-    kind = given.get("entity_type") or given.get("entity", {}).get("type")
-    return None if kind is None else str(kind)
+def _kind_of(lacking: Sequence[Conjunct]) -> str | None:
+    """Return the one type of the resources that conditions are on; ``None`` if there is none."""
+    bodies = [each.body for each in lacking if _is_of_resource(each)]
+    kinds = {kind for body in bodies for kind in resource_types(body)}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _scope_text(name: str, given: Mapping[str, Any]) -> str:
@@ -183,7 +217,7 @@ def _explained(conjunct: Conjunct, request: Request) -> str:
         f"{name} is {_shown(request.context[name])}"
         if name in request.context
         else f"there is no {name}"
-        for name in dict.fromkeys(_attributes(body))
+        for name in dict.fromkeys(attributes(body))
     ]
     return conjunct.text + (f" ({', '.join(told)})" if told else "")
 
@@ -204,7 +238,7 @@ def _value(literal: Mapping[str, Any]) -> Any:
     return Entity(**value["__entity"]) if isinstance(value, dict) else value
 
 
-def _attributes(body: Any) -> Iterator[str]:
+def attributes(body: Any) -> Iterator[str]:
     """Yield the attributes of the context in the JSON form of a condition."""
     for node in nodes(body):
         for name in (".", "has"):

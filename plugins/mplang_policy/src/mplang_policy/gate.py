@@ -11,15 +11,16 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from mplang_analysis import ProgramRequest, RunRequest
-from mplang_analysis.ext import quoted
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted, installed_version
+from mplang_policy.approve_command import approving
 from mplang_policy.budgets import charges, over_budget
-from mplang_policy.decision import Decision, decide, decide_program
+from mplang_policy.decision import Decision, decide_program, decide_put
 from mplang_policy.envelope import Signed
 from mplang_policy.gate_config import GateConfig
+from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
@@ -71,8 +72,8 @@ class Gate:
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
-            most = Used(config.entries, config.bytes)
-            self._quota = Quota(party, most, clock, self._ledger.written)
+            self._most = Used(config.entries, config.bytes)
+            self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
 
@@ -153,7 +154,8 @@ class Gate:
             return decision
         approval, remarks = self._find_approval(run, decision)
         if approval is None:
-            return decision._replace(remarks=remarks)
+            command = approving(run.asked, run.inputs)
+            return decision._replace(remarks=remarks, approve=command)
         return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
 
     def begin(self, run: RunRequest, decision: Decision) -> None:
@@ -171,10 +173,14 @@ class Gate:
         about, approval, asked = run.about(), decision.approval, run.asked
         wanted = charges(asked.spends, asked.party)
         with self._recording(asked.coordinator) as writing:
-            refused = over_budget(wanted, writing.spent(), asked.coordinator, self._budgets)
+            spent = writing.spent()
+            refused = over_budget(wanted, spent, asked.coordinator, self._budgets)
+            error = over(self._party, refused, asked, wanted, spent, self._budgets)
             if approval is not None and not refused:
                 about["approval"] = approval.id
                 refused = writing.use(approval)
+                command = approving(asked, run.inputs)
+                error = used_up(self._party, refused, asked, command)
             if refused:
                 writing.add("refusal", shortened_fields({**about, "why": refused}))
             else:
@@ -189,7 +195,7 @@ class Gate:
                 heads = {peer: list(head) for peer, head in run.heads.items()}
                 writing.add("run", shortened_fields({**about, "rows": rows, "heads": heads}))
         if refused:
-            raise AdmissionError(f"{self._party} does not run {quoted(asked.name)}: {refused}")
+            raise error
 
     def refuse(
         self, run: RunRequest, decision: Decision, paths: Sequence[Sequence[str]] = ()
@@ -223,7 +229,7 @@ class Gate:
         about = {"coordinator": coordinator, "session": session, "value": name, "bytes": size}
         resource = Entity("Party", self._party)
         request = Request(coordinator, "put", resource, {"mode": mode})
-        decision = decide(self._current(about), [request])
+        decision = decide_put(self._current(about), request, self._party)
         if not decision.allowed:
             self._refuse(about, decision)
         self._record("put", about)
@@ -314,9 +320,7 @@ class Gate:
             return self._rules.current()
         except ConfigError as error:
             self._record("refusal", {**about, "why": f"there are no valid rules: {error}"})
-            raise AdmissionError(
-                f"{self._party} runs nothing until its owner has mended its rules"
-            ) from error
+            raise shut(self._party, "rules", str(about["coordinator"])) from error
 
     def _decided(self, rules: Rules, asked: ProgramRequest, *, approved: bool) -> Decision:
         """Return :func:`decide_program`; neither rules nor programs change, so it is kept."""
@@ -339,9 +343,7 @@ class Gate:
                 "which is not there: the log was set back, or that party lies"
             )
             self._record("refusal", {**run.about(), "why": why})
-            raise AdmissionError(
-                f"{self._party} does not run it: {peer} remembers another log of {self._party}"
-            )
+            raise other_log(self._party, peer, run.asked)
 
     def _find_approval(
         self, run: RunRequest, decision: Decision
@@ -387,9 +389,9 @@ class Gate:
         try:
             with self._ledger.writing() as writing:
                 yield writing
-                full = "" if always else self._quota.refusal(coordinator, writing.used)
-                if full:
-                    raise _FullError(full)  # so that nothing of it is written
+                why = "" if always else self._quota.refusal(coordinator, writing.used)
+                if why:
+                    raise _FullError(why)  # so that nothing of it is written
                 self._quota.count(coordinator, writing.used)
         except LedgerError as error:
             raise self._failed(error) from error
@@ -398,17 +400,17 @@ class Gate:
         self._failure = ""
 
     def _check_quota(self, coordinator: str) -> None:
-        full = self._quota.refusal(coordinator)
-        if full:
-            raise self._full(coordinator, full)
+        why = self._quota.refusal(coordinator)
+        if why:
+            raise self._full(coordinator, why)
 
-    def _full(self, coordinator: str, full: str) -> AdmissionError:
+    def _full(self, coordinator: str, why: str) -> AdmissionError:
         """Have on record that a quota is used up, once a day, and nothing that it refuses."""
         if self._quota.is_first(coordinator):
-            why = f"(more of today are not on record) {full}"
+            last = f"(more of today are not on record) {why}"
             with self._recording(coordinator, always=True) as writing:
-                writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": why}))
-        return AdmissionError(full)
+                writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": last}))
+        return full(self._party, why, self._most)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -421,7 +423,7 @@ class Gate:
     def _failed(self, error: LedgerError) -> AdmissionError:
         self._failure = str(error)
         log.error("nothing runs: %s", error)
-        return AdmissionError(f"{self._party} runs nothing until its owner has mended its log")
+        return shut(self._party, "log")
 
 
 def _rules_of(config: GateConfig, names: Names) -> LiveRules:

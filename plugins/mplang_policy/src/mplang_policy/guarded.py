@@ -63,6 +63,19 @@ def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
     return unit is not None and f"{DATA_SET}{data_set}.{unit}" in guard.units
 
 
+def unit_of(sources: Iterable[Source], party: int, units: Mapping[str, str]) -> str:
+    """Return the unit of the data set that sources are of; empty if there are several, or none.
+
+    Args:
+        sources: what is told.
+        party: rank of the party.
+        units: for each data set of the party the column by which its units differ.
+    """
+    mine = [each for each in sources if each.party == party and each.name.startswith(DATA_SET)]
+    all_units = {units.get(_column(each).partition(".")[0], "") for each in mine}
+    return all_units.pop() if len(all_units) == 1 else ""
+
+
 def uncounted(sources: Iterable[Source], party: int, units: Mapping[str, str]) -> list[str]:
     """Return which guards of a party's data do not count because of their unit, and why.
 

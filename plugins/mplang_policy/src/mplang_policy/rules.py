@@ -124,6 +124,13 @@ class Rules:
         found = ask(self._policies, requests)
         return [self._verdict(*each) for each in zip(requests, found, strict=True)]
 
+    def would_permit(self, request: Request) -> bool:
+        """Return whether rules permit a request, if none forbade it."""
+        permits = {k: v.body for k, v in self.statements.items() if v.effect == "permit"}
+        whole = {"staticPolicies": permits, "templates": {}, "templateLinks": []}
+        policies = cedarpy.PolicySet.from_json_str(json.dumps(whole))
+        return request.action in UNLESS_FORBIDDEN or ask(policies, [request])[0].allowed
+
     def _verdict(self, request: Request, found: cedarpy.AuthzResult) -> Verdict:
         told = found.diagnostics
         rules = tuple(self.statements[name] for name in sorted(told.reasons))

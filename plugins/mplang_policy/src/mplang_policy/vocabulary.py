@@ -89,7 +89,7 @@ def mistakes_of(statement: Statement) -> Iterator[str]:
         yield f"{' and '.join(among)} needs no permit, so this one permits nothing; write a forbid"
     kinds = frozenset[str]().union(*(actions()[name].resources for name in among))
     fields = frozenset[str]().union(*(actions()[name].fields for name in among))
-    for kind in sorted(set(_resources(statement.body)) - kinds):
+    for kind in sorted(set(resource_types(statement.body)) - kinds):
         yield f"the resource is no {kind} here, but {' or '.join(sorted(kinds))}"
     for on, name in _asked_for(statement.body):
         if on != {"Var": "context"} or name not in fields:
@@ -164,7 +164,7 @@ def _actions_of(statement: Statement) -> list[str]:
     return [each["id"] for each in found] or list(actions())
 
 
-def _resources(body: Mapping[str, Any]) -> Iterator[str]:
+def resource_types(body: Mapping[str, Any]) -> Iterator[str]:
     """Yield the types that a statement compares its resource with."""
     scope = body["resource"]
     for kind in (scope.get("entity_type"), scope.get("entity", {}).get("type")):

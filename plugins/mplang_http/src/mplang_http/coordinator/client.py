@@ -18,6 +18,7 @@ from mplang_core.ext import (
     AdmissionError,
     CommError,
     ConfigError,
+    Refusals,
     RunError,
     ShutdownError,
     printable,
@@ -45,11 +46,12 @@ class RefusedError(RunError):
     Attributes:
         status: HTTP status.
         code: error code.
+        refusals: what the worker refuses, as data.
     """
 
     def __init__(self, name: str, status: int, code: str, text: str) -> None:
         super().__init__(f"worker {name}: {text}")
-        self.status, self.code = status, code
+        self.status, self.code, self.refusals = status, code, Refusals()
 
 
 class WorkerClient:
@@ -184,14 +186,17 @@ class WorkerClient:
         if not isinstance(described, dict):
             described = {"code": "http", "text": f"it answered {status}"}
         text = printable(str(described.get("text")), keep="\n")
+        refusals = Refusals(read_refusals(self.name, described.get("refusals", [])))
         for kind in (AdmissionError, CommError, ShutdownError):
             if described.get("code") == kind.__name__:
                 self._shuts_down = kind is ShutdownError
                 made = kind(f"worker {self.name}: {text}")
                 if isinstance(made, AdmissionError):
-                    made.refusals = read_refusals(self.name, described.get("refusals", []))
+                    made.refusals = refusals
                 return made
-        return RefusedError(self.name, status, str(described.get("code")), text)
+        refused = RefusedError(self.name, status, str(described.get("code")), text)
+        refused.refusals = refusals
+        return refused
 
     def _send_request(
         self,

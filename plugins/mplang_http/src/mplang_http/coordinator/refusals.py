@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import msgspec
 
-from mplang_core.ext import AdmissionError, Failure, MPLangError, Refusal, printable
+from mplang_core.ext import (
+    AdmissionError,
+    Advice,
+    Failure,
+    MPLangError,
+    Refusal,
+    Refusals,
+    printable,
+)
 
 MAX_REFUSALS = 100
+MAX_ADVICE = 100  # of a refusal
+T = TypeVar("T", Advice, Refusal)
 
 
 def read_refusals(party: str, data: Any) -> tuple[Refusal, ...]:
@@ -22,8 +33,10 @@ def read_refusals(party: str, data: Any) -> tuple[Refusal, ...]:
     refusals = []
     for each in data[:MAX_REFUSALS] if isinstance(data, list) else ():
         with contextlib.suppress(msgspec.ValidationError, RecursionError):
-            fields = msgspec.convert(each, dict[str, str | list[str]])
-            refusals.append(msgspec.convert({**_escaped(fields), "party": party}, Refusal))
+            refusal = msgspec.convert(each, Refusal)
+            changes = refusal.advice[:MAX_ADVICE]
+            advice = tuple(_escaped(change, keep="change") for change in changes)
+            refusals.append(replace(_escaped(refusal), party=party, advice=advice))
     return tuple(refusals)
 
 
@@ -37,16 +50,28 @@ def error_of(party: str, described: Any) -> MPLangError:
     Raises:
         LookupError, TypeError, ValueError: it is malformed.
     """
-    fields = dict(described)
-    refusals = read_refusals(party, fields.pop("refusals", []))
-    made = Failure(**fields).error()
+    failure = dict(described)
+    refusals = read_refusals(party, failure.pop("refusals", []))
+    made = Failure(**failure).error()
     if isinstance(made, AdmissionError):
-        made.refusals = refusals
+        made.refusals = Refusals(refusals)
     return made
 
 
-def _escaped(fields: dict[str, str | list[str]]) -> dict[str, Any]:
-    return {
-        name: printable(value) if isinstance(value, str) else [printable(each) for each in value]
-        for name, value in fields.items()
-    }
+def _escaped(described: T, keep: str = "") -> T:
+    """Return data of texts with all of them escaped.
+
+    Args:
+        described: a data class of texts, tuples of texts, and others.
+        keep: the field whose line breaks stay: a change may have several lines.
+    """
+    texts = {each.name: getattr(described, each.name) for each in fields(described)}
+    return replace(
+        described, **{name: _printable(text, name == keep) for name, text in texts.items()}
+    )
+
+
+def _printable(value: object, lines: bool) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_printable(each, lines) for each in value)
+    return printable(value, keep="\n" if lines else "") if isinstance(value, str) else value

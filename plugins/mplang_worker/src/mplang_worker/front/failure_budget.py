@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from mplang_analysis.ext import in_quotes
+
+from mplang_core.ext import Advice, Refusal
 from mplang_worker.base.errors import RequestError
 
 Key = tuple[str, str, str]
@@ -80,13 +83,7 @@ class FailureBudget:
             return False
         coordinator, used = run[0], self.used(run[0])
         if used >= self.limit:
-            raise RequestError(
-                403,
-                "failures",
-                f"{coordinator} has used up its {self.limit} failed runs at {self._worker}, which "
-                "runs nothing more of it, since failures may tell of private data; the owner of "
-                f"{self._worker} can raise limits.failures, and restart the worker",
-            )
+            raise self._refused(coordinator)
         active = sum(key[0] == coordinator for key in self._active)
         if used + active >= self.limit:
             raise RequestError(
@@ -109,6 +106,24 @@ class FailureBudget:
         """
         if run in self._active:
             self._excused.add(run)
+    def _refused(self, coordinator: str) -> RequestError:
+        """Return the error of a coordinator that has used up its budget."""
+        error = RequestError(
+            403,
+            "failures",
+            f"{coordinator} has used up its {self.limit} failed runs at {self._worker}, which "
+            "runs nothing more of it, since failures may tell of private data; the owner of "
+            f"{self._worker} can raise limits.failures, and restart the worker",
+        )
+        text = "a larger limit lets it fail, and so tell, more often; counting begins anew"
+        change = f"limits: {{failures: {2 * self.limit}}}"
+        advice = Advice("setting", text, change, by=self._worker)
+        resource = f"Party::{in_quotes(self._worker)}"
+        made = Refusal(
+            self._worker, "failures", "run", resource, reason=error.text, advice=(advice,)
+        )
+        error.refusals = (made,)
+        return error
 
     def end(self, run: Key, *, failed: bool) -> bool:
         """Release the reservation of a run, if it has one.

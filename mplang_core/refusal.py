@@ -1,0 +1,162 @@
+"""Refusals as data: what a party refuses of a program, and what can be changed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mplang_core.printable import printable
+
+HEADINGS = {
+    "rule": "{by} adds to its rules",
+    "exception": "{by} adds to its rule at {where}",
+    "setting": "{by} sets in its worker's file, and restarts it",
+    "command": "{by} runs",
+    "code": "the program has",
+    "receiver": "the program gives it to",
+    "without": "the program does without",
+    "wait": "it is asked again later",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One change after which a refused program is permitted.
+
+    Those of kind ``rule`` and ``exception`` belong together; each other one is enough by itself.
+
+    Attributes:
+        kind: ``rule`` that an owner adds, ``exception`` of one of the owner's rules, ``setting`` of
+            a worker, ``command``, ``code`` of the program, another ``receiver``, what it does
+            ``without``, or ``wait``.
+        text: the advice in a sentence.
+        change: what to write or run: a Cedar rule, a clause of one, fields in YAML, a line for a
+            shell, an expression or arguments of Python, or names, one a line; or empty.
+        where: file and line to change, ``"bank.cedar:4"``; or empty.
+        by: the party whose owner does it; empty for whoever wrote the program.
+    """
+
+    kind: str
+    text: str
+    change: str = ""
+    where: str = ""
+    by: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Who changes what, in words; escaped."""
+        if self.kind not in HEADINGS:  # of a newer version; it is no format of ours
+            return printable(self.kind)
+        return printable(HEADINGS[self.kind].format(by=self.by, where=self.where))
+
+    def __str__(self) -> str:
+        change = [f"    {printable(line)}" for line in self.change.splitlines()]
+        head = f"{self.heading}:" if change else self.heading
+        return "\n".join([f"{printable(self.text)}; {head}", *change])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One thing of a program that a party refuses. Notebooks show it as a table.
+
+    Attributes:
+        party: the name of the party.
+        code: ``forbidden`` by a rule, ``lacking`` a condition of the nearest rule that permits
+            it, ``no-rule`` permits any such action, or ``error`` in a rule. What rules are not
+            asked about: ``approval``, ``budget``, ``quota`` or ``failures`` that are used up,
+            ``shut`` until the owner has mended rules or log, or a ``log`` that a peer remembers
+            otherwise.
+        action: what the program would do: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``,
+            ``store``, ``put`` or ``rely``.
+        resource: what it would do that to, or who would get it, as ``Host::"analyst"``.
+        what: the kind of row of the disclosure table that it is about, as ``result``; or empty.
+        rules: the rules that forbid it, or the nearest one that permits it, each with file and
+            line: ``"numbers" (bank.cedar:4)``.
+        lacks: the fields of the context which that rule has conditions on that do not hold.
+        columns: the private columns that it is about, as ``people.pay``.
+        location: the user's line at which it leaves, ``"file:line"``; or empty.
+        path: the lines by which the data comes there.
+        reason: why, in a sentence.
+        advice: what can be changed, so that it is permitted.
+
+    Example:
+        >>> advice = Advice("code", "groups are too small", "k=20")
+        >>> print(Refusal("bank", "lacking", "fetch", "Host", lacks=("k",), advice=(advice,)))
+        bank refuses fetch of Host
+          code   lacking
+          lacks  k
+        what can be changed:
+          groups are too small; the program has:
+              k=20
+    """
+
+    party: str
+    code: str
+    action: str
+    resource: str
+    what: str = ""
+    rules: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    location: str = ""
+    path: tuple[str, ...] = ()
+    reason: str = ""
+    advice: tuple[Advice, ...] = ()
+
+    def __str__(self) -> str:
+        rows = list(self._rows())
+        width = max((len(name) for name, _ in rows), default=0)
+        lines = [self._title, *(f"  {name:{width}}  {value}" for name, value in rows)]
+        if self.advice:
+            lines.append("what can be changed:")
+        lines += [f"  {line}" for each in self.advice for line in str(each).splitlines()]
+        return "\n".join(lines)
+
+    @property
+    def _title(self) -> str:
+        what = f" ({self.what})" if self.what else ""
+        at = f" at {self.location}" if self.location else ""
+        return printable(f"{self.party} refuses {self.action} of {self.resource}{what}{at}")
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        """Yield name and text of each field that is not in the title; escaped."""
+        for name in ("code", "rules", "lacks", "columns", "path", "reason"):
+            value = getattr(self, name)
+            text = value if isinstance(value, str) else ", ".join(map(str, value))
+            if text:
+                yield name, printable(text)
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><th>{name}</th><td>{_cell(value)}</td></tr>" for name, value in self._rows())
+        items = "".join(map(_item, self.advice))
+        advice = f"<p>What can be changed:</p><ul>{items}</ul>" if items else ""
+        return f"<p><b>{_cell(self._title)}</b></p><table>{''.join(rows)}</table>{advice}"
+
+
+class Refusals(tuple[Refusal, ...]):
+    """Refusals of an error, in the order of the program. Notebooks show them as tables.
+
+    Example:
+        >>> print(Refusals([Refusal("bank", "no-rule", "run", "Program")]))
+        bank refuses run of Program
+          code  no-rule
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        return "<hr>".join(each._repr_html_() for each in self)
+
+
+def _cell(text: str) -> str:
+    return f"<bdi>{html.escape(text)}</bdi>"
+
+
+def _item(advice: Advice) -> str:
+    change = html.escape(printable(advice.change, keep="\n"))
+    text = f"{_cell(printable(advice.text))}; {_cell(advice.heading)}"
+    return f"<li>{text}{f':<pre>{change}</pre>' if change else ''}</li>"
