@@ -91,6 +91,7 @@ class Engines:
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
+        self.credentials.gate = self.gate.public_key
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )

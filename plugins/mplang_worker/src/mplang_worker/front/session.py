@@ -13,6 +13,7 @@ from mplang_analysis import Source
 from mplang_worker.base.config import Limits, Timeouts, WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.gate_runs import GateRuns
 from mplang_worker.front.jobs import FrontJobs
 from mplang_worker.process.cgroups import memory_excess
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, session_statement
@@ -85,6 +86,7 @@ class FrontSession:
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
+        gate_runs: what the gate knows of its other runs, and what peers tell of their logs.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
         seen: time of the last request.
@@ -104,6 +106,7 @@ class FrontSession:
         self.mpc = SessionMpc()
         self.permitted = NOTHING
         self.begun: set[str] = set()
+        self.gate_runs = GateRuns()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
         self.approvals: dict[str, Any] = {}

@@ -48,6 +48,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         compatible: the oldest versions that the coordinator's packages declare to fit.
         timeout: seconds that a party waits for a message, up to the worker's limit.
         native: names of the native services that its programs need, of the MPC process.
+        receipt: what this worker's gate has signed of its log for the coordinator; may be empty.
     """
 
     rank: Annotated[int, Meta(ge=0)]
@@ -56,6 +57,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compatible: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
     native: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=16)] = []
+    receipt: Annotated[str, Meta(max_length=512)] = ""
 
     @classmethod
     def read(cls, data: Buffer, config: WorkerConfig) -> SessionRequest:
