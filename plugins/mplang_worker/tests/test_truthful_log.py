@@ -10,9 +10,11 @@ from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from mplang_http import LocalCluster
+from mplang_http.coordinator.receipts import Receipts
 from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing.waiting import DEADLINE, wait_until
@@ -87,21 +89,26 @@ class Parties:
         return Counter(each.kind for each in self.log(name))
 
     def save(self, name: str, to: str) -> None:
-        with (
-            closing(sqlite3.connect(self.folder / f"{name}.db")) as log,
-            closing(sqlite3.connect(self.folder / to)) as backup,
-        ):
-            log.backup(backup)
+        backup(self.folder / f"{name}.db", self.folder / to)
 
     def restore(self, name: str, of: str) -> None:
         """Have a worker end, and start with a backup of its log."""
-        rank = NAMES.index(name)
-        self.cluster.signal(rank, signal.SIGKILL)
-        self.cluster.workers[rank].wait(DEADLINE)
-        for each in self.folder.glob(f"{name}.db-*"):
-            each.unlink()
-        (self.folder / f"{name}.db").write_bytes((self.folder / of).read_bytes())
-        self.cluster.restart(rank)
+        log = self.folder / f"{name}.db"
+        restore(self.cluster, NAMES.index(name), log, self.folder / of)
+
+
+def backup(log: Path, to: Path) -> None:
+    with closing(sqlite3.connect(log)) as here, closing(sqlite3.connect(to)) as there:
+        here.backup(there)
+
+
+def restore(cluster: LocalCluster, rank: int, log: Path, of: Path) -> None:
+    cluster.signal(rank, signal.SIGKILL)
+    cluster.workers[rank].wait(DEADLINE)
+    for each in log.parent.glob(f"{log.name}-*"):
+        each.unlink()
+    log.write_bytes(of.read_bytes())
+    cluster.restart(rank)
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +212,41 @@ def test_the_last_run_is_not_taken_back(parties):
     assert entry.body["peer"] == "bank"
     assert entry.body["before"][0] == entry.body["now"][0]
     assert parties.kinds("bank")["set back"] == 0
+
+
+def test_an_owner_whom_nobody_else_takes_part_with_takes_back_nothing(tmp_path):
+    """The coordinator's receipt is all that remembers it."""
+    np.save(tmp_path / "x.npy", np.array([1.0]))
+    (tmp_path / "rules.cedar").write_text("permit (principal, action, resource);")
+    gate = {"policy": f"{tmp_path}/rules.cedar", "log": f"{tmp_path}/bank.db"}
+    data = {"x": {"source": f"npy:{tmp_path}/x.npy", "array": "f64[1]"}}
+
+    def read():
+        return mp.dataset("bank", "x")
+
+    def run() -> None:
+        with mp.connect("http", cluster.spec) as host:
+            mp.fetch(host, mp.evaluate(host, read))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        cluster = LocalCluster(
+            ["bank"], gates={"bank": gate}, data={"bank": data}, mode="production"
+        )
+        with cluster:
+            run()
+            backup(tmp_path / "bank.db", tmp_path / "backup.db")
+            run()
+            restore(cluster, 0, tmp_path / "bank.db", tmp_path / "backup.db")
+            for _ in range(2):
+                with pytest.raises(PartyError, match="local remembers another log of bank"):
+                    run()
+            Receipts().forget("bank")  # once the owner has told why
+            run()
+    with closing(Ledger(tmp_path / "bank.db", read_only=True)) as ledger:
+        why = next(each.body["why"] for each in ledger.entries() if each.kind == "refusal")
+    assert why.startswith("local remembers entry ")
+    assert why.endswith("the log was set back")
 
 
 @pytest.mark.long("ten backups are restored, twice")

@@ -301,7 +301,7 @@ class Engines:
                 if not session.joined:
                     self.end_soon(session, "it was not linked to its peers")
                 raise
-            session.joined = True
+            session.joined, session.receipt = True, request.receipt
         return done
 
     def find(self, coordinator: str, name: str) -> FrontSession:

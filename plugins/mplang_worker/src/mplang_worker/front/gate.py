@@ -303,7 +303,7 @@ class FrontGate:
             given=facts.given,
             shared=shared_name(*session.key, run),
             seen=_seen(session, openings),
-            receipt=session.request.receipt,
+            receipt=session.receipt,
             approvals=tuple(session.approvals.values()),
         )
 

@@ -91,6 +91,7 @@ class FrontSession:
         approvals: those of this party that its coordinator has passed on, by their names.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
+        receipt: what its coordinator remembers of this party's log.
         memory: bytes of private memory that its engine used when it was last looked at.
         credentials: those of all parties, by rank, once it is linked.
         ends: the ends of all parties' links, by rank, once it is linked.
@@ -113,6 +114,7 @@ class FrontSession:
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False
+        self.receipt = ""
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.ending = False

@@ -48,7 +48,6 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         compatible: the oldest versions that the coordinator's packages declare to fit.
         timeout: seconds that a party waits for a message, up to the worker's limit.
         native: names of the native services that its programs need, of the MPC process.
-        receipt: what this worker's gate has signed of its log for the coordinator; may be empty.
     """
 
     rank: Annotated[int, Meta(ge=0)]
@@ -57,7 +56,6 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compatible: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
     native: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=16)] = []
-    receipt: Annotated[str, Meta(max_length=512)] = ""
 
     @classmethod
     def read(cls, data: Buffer, config: WorkerConfig) -> SessionRequest:
@@ -113,11 +111,13 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         credentials: credentials of all parties, by rank, as they gave them when it was opened.
         native: those of their MPC processes, likewise; none if there are none.
         generation: number that grows after each failure.
+        receipt: what this worker's gate has signed of its log for the coordinator last, if it has.
     """
 
     credentials: Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
     native: Annotated[list[Credential], Meta(max_length=1024)] = []
     generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    receipt: Annotated[str, Meta(max_length=512)] = ""
 
     @classmethod
     def read(cls, data: Buffer) -> LinkRequest:
