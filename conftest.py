@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,7 +59,11 @@ settings.load_profile("mplang")  # no test fails since a machine is busy
 
 
 def pytest_configure() -> None:
-    """Handle SIGINT, which a shell has its background processes, and their children, ignore."""
+    """Handle SIGINT, which a shell has its background processes, and their children, ignore.
+
+    What hosts keep (receipts) is not written to the home of whoever runs the tests.
+    """
+    os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / f"mplang-state-{os.getuid()}")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -8,7 +8,10 @@ from contextlib import closing
 import pytest
 import yaml
 from mplang_cli.cli import app
-from mplang_policy import Head, Ledger
+from mplang_policy import Ledger
+from mplang_policy.ledger import Writing
+from mplang_policy.peer_logs import PeerLogs
+from mplang_policy.signed_heads import Seal, SignedHead
 from policy_testbed import BANK, CATALOGUE, CLUSTER
 from typer.testing import CliRunner
 
@@ -149,6 +152,12 @@ def test_a_wrong_worker_file_is_told(folder, fields):
             assert isinstance(done.exception, MPLangError), (command, done.exception)
 
 
+def note(writing: Writing, number: int, digit: str) -> None:
+    """Note a head of the shop's log, all of whose hashes are one digit."""
+    signed = SignedHead("shop", "run", Seal(number, digit * 64))
+    writing.changed(lambda file: PeerLogs(file).note(signed, "bank", writing.now))
+
+
 @pytest.fixture
 def logged(folder):
     """Return the folder, with a log of four entries."""
@@ -158,7 +167,7 @@ def logged(folder):
             rows = writing.add_detail([{"action": "fetch", "columns": ["people.pay"]}])
             run_of = {"run": "s-0", "name": "pay", "program": "a" * 64, "rows": rows}
             writing.add("run", {**about, **run_of})
-            writing.note_heads({"shop": Head(7, "b" * 64)})
+            note(writing, 7, "b")
         ledger.add("end", {**about, "run": "s-0", "state": "done", "sent": {"shop": 80}})
         ledger.add("fetch", {**about, "value": "s-0.0", "bytes": 24})
         ledger.add("refusal", {"coordinator": "other", "name": "pay", "why": "no"})

@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 import pytest
 from mplang_policy import Head, Ledger, LedgerError
 from mplang_policy.ledger import BEGINNING, hash_of
+from mplang_policy.peer_logs import PeerLogs
+from mplang_policy.signed_heads import Seal, SignedHead
 from mplang_policy.verification import mistakes
 
 
@@ -125,7 +127,8 @@ def test_all_of_a_change_is_written_or_nothing(path):
         def fail():
             with ledger.writing() as writing:
                 writing.add("run", {})
-                writing.note_heads({"shop": Head(3, "0" * 64)})
+                shop = SignedHead("shop", "run", Seal(3, "0" * 64))
+                writing.changed(lambda file: PeerLogs(file).note(shop, "bank", writing.now))
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):

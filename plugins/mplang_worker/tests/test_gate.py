@@ -364,7 +364,7 @@ def test_paths_of_a_gate_are_relative_to_the_file_wherever_that_is_named_from(
         assert gate["approvers"] == {"ann": str(tmp_path / "ann.pub")}
 
 
-def test_a_run_that_does_not_begin_here_is_no_refusal(workers, host):
+def test_a_run_that_does_not_begin_is_an_attempt_and_no_refusal(workers, host):
     """What it loads is gone; it is followed, as another party may have run it."""
 
     def keep():
@@ -378,5 +378,9 @@ def test_a_run_that_does_not_begin_here_is_no_refusal(workers, host):
     before = {name: len(workers.settled(name)) for name in NAMES}
     shutil.rmtree(workers.folder / "sinks" / "shop" / "local" / "gone")
     assert "nothing is stored as 'gone'" in refused(host, again)
-    assert {name: len(workers.log(name)) for name in NAMES} == before
+    for name in NAMES:
+        wait_until(lambda name=name: len(workers.log(name)) > before[name], "the attempt on record")
+        (attempt,) = workers.log(name)[before[name] :]
+        assert (attempt.kind, attempt.body["name"]) == ("attempt", "again")
+        assert attempt.body["why"].startswith("it has not begun here: ")
     mp.evaluate(host, sales)

@@ -23,13 +23,17 @@ class SlowGate:
     def decide(self, asking):
         return SimpleNamespace(allowed=True, approval_id="")
 
+    def uses_up(self, asking, decision):
+        return False
+
     def begin(self, asking, decision):
         self.writes.set()
         assert self.goes_on.wait(DEADLINE)
         self.log.append("run")
+        return b"", ""
 
-    def record(self, kind, fields):
-        self.log.append(f"{kind}: {fields['run']} {fields['state']}")
+    def end(self, fields, run, heads):
+        self.log.append(f"end: {fields['run']} {fields['state']}")
 
 
 async def run_while_the_session_ends(gate: FrontGate, slow: SlowGate) -> None:

@@ -68,7 +68,7 @@ def hello(link: str, **fields: str) -> bytes:
     fields = {
         "Host": "127.0.0.1",
         "Connection": "Upgrade",
-        "Upgrade": "mplang-link/4",
+        "Upgrade": "mplang-link/5",
         "X-Mplang-From": PEER,
         "X-Mplang-From-Link": "0" * 32,
         "X-Mplang-Link": link,
@@ -225,7 +225,7 @@ def test_a_peer_of_another_version_is_told_both(worker, link, log, version):
     """Before version 4, libspu's messages went between engines; nothing of them is read."""
     found = worker.send(hello(link, Upgrade=version))
     assert found.error == (426, "link")
-    told = f"Upgrade to mplang-link/4, not {version}"
+    told = f"Upgrade to mplang-link/5, not {version}"
     assert told in found.text
     log.wait_for(f"a connection did not become a link: a link was refused: 426 {told}")
 
@@ -234,7 +234,7 @@ def test_what_is_no_version_is_not_repeated(worker, link):
     for upgrade in ("mplang-link/x", "mplang-link/" + "9" * 50, "mplang-link/\xb2"):
         found = worker.send(hello(link, Upgrade=upgrade))
         assert found.error == (426, "link")
-        assert "Upgrade to mplang-link/4, not another protocol" in found.text
+        assert "Upgrade to mplang-link/5, not another protocol" in found.text
 
 
 def test_links_of_a_session_that_is_not_there(worker):

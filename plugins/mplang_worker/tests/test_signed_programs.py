@@ -10,6 +10,7 @@ import mplang_jax  # noqa: F401  (compiled code)
 import pytest
 from bank_and_shop import YEAR, at_bank, most, people, raw_of, refused
 from mplang_policy import Ledger
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError
@@ -105,6 +106,31 @@ def test_an_approval_that_one_of_two_has_signed(approvals, host):
     assert [each.kind for each in entries if each.kind != "end"] == ["refusal"] * 3
     bank.approve(orders, party="shop", key="ann", also="eve")
     mp.fetch(host, mp.evaluate(host, orders))
+
+
+def best_paid_and_orders():
+    return most(), orders()
+
+
+def test_an_approval_is_not_used_up_by_a_run_that_another_party_refuses(approvals, host):
+    """Each attempt is on record at both; the only use is that of the run that all permit."""
+    bank = approvals
+    approval, before = bank.approve(best_paid_and_orders), len(bank.log())
+    for _ in range(2):
+        with pytest.raises(MPLangError, match="once shop has approved this program"):
+            mp.evaluate(host, best_paid_and_orders)
+
+    def attempts():
+        return [each for each in bank.log()[before:] if each.kind == "attempt"]
+
+    wait_until(lambda: len(attempts()) == 2, "both attempts are on record")
+    assert {each.body["name"] for each in attempts()} == {"best_paid_and_orders"}
+    with closing(Ledger(bank.folder / "bank.db", read_only=True)) as ledger:
+        assert approval.id not in ledger.uses()
+    bank.approve(best_paid_and_orders, party="shop", key="ann", also="eve")
+    mp.evaluate(host, best_paid_and_orders)
+    with closing(Ledger(bank.folder / "bank.db", read_only=True)) as ledger:
+        assert ledger.uses()[approval.id] == 1
 
 
 def test_a_data_set_that_has_grown_is_still_the_one_that_was_approved(approvals, host):

@@ -62,7 +62,7 @@ from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precis
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
-from mplang_analysis.run_request import LogHead, ProgramRequest, PublicInput, RunRequest
+from mplang_analysis.run_request import ProgramRequest, PublicInput, RunRequest
 from mplang_analysis.sampled import (
     DATA,
     TRIALS,
@@ -130,7 +130,6 @@ __all__ = [
     "Lineage",
     "LineageRule",
     "LinkCost",
-    "LogHead",
     "LoopRounds",
     "Mark",
     "Memory",

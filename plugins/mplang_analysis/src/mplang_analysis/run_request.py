@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.guarding import Spend
 from mplang_analysis.labels import Source
-
-LogHead: TypeAlias = tuple[int, str]
-"""Last entry of a log: its number, from 1, and its SHA-256 in hex; 0 of an empty log."""
 
 
 class PublicInput(NamedTuple):
@@ -73,8 +70,10 @@ class RunRequest:
         asked: what it would do.
         inputs: its public inputs.
         given: SHA-256 of all its inputs.
-        heads: the last entries of the other parties' logs, by name.
-        seen: the last entries of this party's log that they know of, by name.
+        shared: its name at all parties, which none but they use.
+        seen: by the name of another party the last entry of this party's log that it knows of, as
+            this party's gate has sealed it.
+        receipt: likewise, that its coordinator knows of; empty if it has none.
         approvals: those that its coordinator has passed on, as the gate has opened them.
     """
 
@@ -83,8 +82,9 @@ class RunRequest:
     asked: ProgramRequest
     inputs: Sequence[PublicInput] = ()
     given: str = ""
-    heads: Mapping[str, LogHead] = field(default_factory=dict)
-    seen: Mapping[str, LogHead] = field(default_factory=dict)
+    shared: str = ""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    receipt: str = ""
     approvals: Sequence[Any] = ()
 
     def about(self) -> dict[str, Any]:

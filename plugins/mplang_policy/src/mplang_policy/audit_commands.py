@@ -14,6 +14,7 @@ from mplang_core.ext import ConfigError, printable
 from mplang_policy.budgets import Amount
 from mplang_policy.ledger import Entry, Ledger, digest_of
 from mplang_policy.owner import Owner
+from mplang_policy.peer_logs import PeerLogs
 from mplang_policy.rotation import read_archive, rotate
 from mplang_policy.sums import sums_that_differ
 from mplang_policy.verification import MAX_WRONG, mistakes, read_head, time_of, to_line
@@ -151,7 +152,7 @@ def forget(
 ) -> None:
     """Forget what a peer's log was, once its owner has told you why it was set back."""
     with Ledger(Owner.read(config).gate.log).writing() as writing:
-        if not writing.forget_head(peer):
+        if not writing.changed(lambda file: PeerLogs(file).forget(peer)):
             raise ConfigError(f"nothing is remembered of {peer}")
         writing.add("forgotten", {"peer": peer})
     typer.echo(f"runs with {peer} begin again by the log that it has now")

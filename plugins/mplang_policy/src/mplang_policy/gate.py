@@ -21,14 +21,16 @@ from mplang_policy.decision import Decision, decide_program, decide_put
 from mplang_policy.envelope import Signed
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
-from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
+from mplang_policy.ledger import Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
+from mplang_policy.signed_heads import GateKey, SignedHead
 from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
+from mplang_policy.witness import Witness
 
 ALWAYS = ("end", "failures reset")  # of what has begun, or the owner does: counted, not refused
 log = logging.getLogger("mplang.policy")
@@ -72,6 +74,8 @@ class Gate:
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
+            self._key = GateKey(config.log)
+            self._witness = Witness(party, self._ledger, self._key)
             self._most = Used(config.entries, config.bytes)
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
@@ -102,14 +106,22 @@ class Gate:
         """Close the log."""
         self._ledger.close()
 
-    def known_heads(self) -> tuple[Head, dict[str, Head]]:
-        """Return the last entry of the log, and those of the peers', as they told them.
+    @property
+    def public_key(self) -> str:
+        """The public key by which it signs what it tells of its log, in hex."""
+        return self._key.public
+
+    def seen(self, peers: Sequence[str]) -> dict[str, str]:
+        """Return by its name what is remembered of each peer's log, as the peer has sealed it.
+
+        Args:
+            peers: names of the peers.
 
         Raises:
             AdmissionError: the log cannot be read.
         """
         try:
-            return self._ledger.head, self._ledger.heads()
+            return self._witness.seen(peers)
         except LedgerError as error:
             raise self._failed(error) from error
 
@@ -158,12 +170,25 @@ class Gate:
             return decision._replace(remarks=remarks, approve=command)
         return self._decided(rules, run.asked, approved=True)._replace(approval=approval)
 
-    def begin(self, run: RunRequest, decision: Decision) -> None:
+    def uses_up(self, run: RunRequest, decision: Decision) -> bool:
+        """Return whether a run uses up an approval or a budget, so that it waits for the others.
+
+        Args:
+            run: the run.
+            decision: that it is allowed.
+        """
+        return decision.approval is not None or bool(charges(run.asked.spends, run.asked.party))
+
+    def begin(self, run: RunRequest, decision: Decision) -> tuple[bytes, str]:
         """Have a run on record before it begins.
 
         Args:
             run: the run.
             decision: that it is allowed.
+
+        Returns:
+            The signed head that contains the run, for the peers; and its receipt, a line of text,
+            for the coordinator.
 
         Raises:
             AdmissionError: it cannot be recorded.
@@ -171,6 +196,7 @@ class Gate:
         if not decision.allowed:
             raise ValueError("a run that is refused does not begin")
         about, approval, asked = run.about(), decision.approval, run.asked
+        head: SignedHead | None = None
         wanted = charges(asked.spends, asked.party)
         with self._recording(asked.coordinator) as writing:
             spent = writing.spent()
@@ -184,7 +210,6 @@ class Gate:
             if refused:
                 writing.add("refusal", shortened_fields({**about, "why": refused}))
             else:
-                writing.note_heads({peer: Head(*head) for peer, head in run.heads.items()})
                 for data_set, amount in wanted.items():
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
@@ -192,10 +217,29 @@ class Gate:
                 if approval is not None and stores(asked):
                     rest_on(writing, asked.coordinator, run.run, approval.id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
-                heads = {peer: list(head) for peer, head in run.heads.items()}
-                writing.add("run", shortened_fields({**about, "rows": rows, "heads": heads}))
-        if refused:
+                writing.add("run", shortened_fields({**about, "rows": rows}))
+                head = self._witness.head(run.shared, run.seen, writing)
+        if head is None:
             raise error
+        return head.encode(), head.seal.to_text()
+
+    def end(
+        self, about: Mapping[str, Any], run: str, heads: Mapping[str, tuple[bytes, str]]
+    ) -> None:
+        """Have the end of a run on record, and note what its peers told of their logs meanwhile.
+
+        Args:
+            about: plain data; nothing if the end is on record already.
+            run: name of the run that its parties know.
+            heads: by the name of a peer its signed head, untrusted, and the public key of its gate.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._recording(str(about.get("coordinator")), always=True) as writing:
+            noted = self._witness.note(writing, run, heads)
+            if about:
+                writing.add("end", shortened_fields({**about, "heads": noted}))
 
     def refuse(
         self, run: RunRequest, decision: Decision, paths: Sequence[Sequence[str]] = ()
@@ -331,19 +375,16 @@ class Gate:
         return found[1]
 
     def _check_seen(self, run: RunRequest) -> None:
-        """Refuse to run if a peer remembers an entry of the log that is not there any more."""
+        """Refuse to run if somebody remembers an entry of the log that is not there any more."""
+        receipt = {run.asked.coordinator: run.receipt} if run.receipt else {}
         try:
-            seen = [(peer, Head(*each)) for peer, each in run.seen.items()]
-            unknown = [each for each in seen if not self._ledger.has(each[1])]
+            missing = self._witness.missing({**receipt, **run.seen})
         except LedgerError as error:
             raise self._failed(error) from error
-        for peer, head in unknown[:1]:
-            why = (
-                f"{peer} remembers entry {head.number} of this party's log, {head.hash[:12]}…, "
-                "which is not there: the log was set back, or that party lies"
-            )
+        if missing is not None:
+            who, why = missing
             self._record("refusal", {**run.about(), "why": why})
-            raise other_log(self._party, peer, run.asked)
+            raise other_log(self._party, who, run.asked)
 
     def _find_approval(
         self, run: RunRequest, decision: Decision

@@ -16,13 +16,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from mplang_core import MPLangError
 from mplang_policy.approval import Approval
 from mplang_policy.budgets import Amount
 from mplang_policy.quota import Used
 
+T = TypeVar("T")
 VERSION = 1
 BEGINNING = "0" * 64
 """What the first entry has for the hash of the one before."""
@@ -55,6 +56,11 @@ CREATE TABLE IF NOT EXISTS stopped (
   coordinator TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (coordinator, run)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS paused (coordinator TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS chains (
+  peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hashes BLOB NOT NULL, seal TEXT NOT NULL,
+  time REAL NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS recorded (subject TEXT PRIMARY KEY, digest TEXT NOT NULL) STRICT;
 """
 
 _WRITTEN = f"""
@@ -271,11 +277,36 @@ class Ledger:
         with self._lock, _told(self._path):
             return {name for (name,) in self._file.execute("SELECT approval FROM revoked")}
 
+    def head_at(self, number: int) -> Head:
+        """Return an entry of the log; 0 and no hash if there is none of that number.
+
+        Args:
+            number: its number.
+        """
+        with self._lock, _told(self._path):
+            row = self._file.execute("SELECT number, hash FROM log WHERE number = ?", (number,))
+            found = row.fetchone()
+        return Head(0, "") if found is None else Head(*found)
+
     def heads(self) -> dict[str, Head]:
-        """Return the heads of the peers' logs, as they last told them."""
+        """Return the last entries of the peers' logs, as they told them."""
         with self._lock, _told(self._path):
             rows = self._file.execute("SELECT peer, number, hash FROM heads").fetchall()
-        return {peer: Head(number, digest) for peer, number, digest in rows}
+            if self._file.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'chains'"  # not in one that f9a7ea0 wrote
+            ).fetchone():
+                seals = self._file.execute("SELECT peer, seal FROM chains").fetchall()
+                rows += [(peer, *seal.split(":")[:2]) for peer, seal in seals]
+        return {peer: Head(int(number), digest) for peer, number, digest in rows}
+
+    def reading(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what a function reads in the file.
+
+        Raises:
+            LedgerError: it cannot be read.
+        """
+        with self._lock, _told(self._path):
+            return query(self._file)
 
     def rows(self, query: str, *args: Any) -> list[Any]:
         """Return the rows of a query."""
@@ -390,25 +421,19 @@ class Writing:
         found = self._file.execute(query, (name,)).fetchone()
         return None if found is None else found[0]
 
-    def forget_head(self, peer: str) -> bool:
-        """Forget the head of a peer's log; return whether there was one."""
-        done = self._file.execute("DELETE FROM heads WHERE peer = ?", (peer,))
-        return done.rowcount > 0
+    def changed(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what a function returns that changes the file, in this transaction."""
+        return change(self._file)
 
-    def note_heads(self, heads: Mapping[str, Head]) -> None:
-        """Note the heads of peers; of a log that went back, an entry and what was known before."""
-        for peer, head in heads.items():
-            query = "SELECT number, hash FROM heads WHERE peer = ?"
-            before = self._file.execute(query, (peer,)).fetchone()
-            if before is None or head.number > before[0] or tuple(before) == tuple(head):
-                continue
-            self.add("set back", {"peer": peer, "before": list(before), "now": list(head)})
-        self._file.executemany(
-            "INSERT INTO heads VALUES (?, ?, ?, ?) ON CONFLICT (peer) DO UPDATE SET "
-            "number = excluded.number, hash = excluded.hash, time = excluded.time "
-            "WHERE excluded.number > heads.number",
-            [(peer, head.number, head.hash, self.now) for peer, head in heads.items()],
-        )
+    @property
+    def head(self) -> Head:
+        """The last entry, of this transaction if it has added one."""
+        return self._last
+
+    def hashes(self, first: int) -> list[str]:
+        """Return the hashes of the entries from a number on."""
+        query = "SELECT hash FROM log WHERE number >= ? ORDER BY number"
+        return [digest for (digest,) in self._file.execute(query, (first,))]
 
 
 def _spent(file: sqlite3.Connection) -> dict[tuple[str, str], Amount]:

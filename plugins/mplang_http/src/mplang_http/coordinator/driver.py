@@ -49,6 +49,7 @@ from mplang_http.coordinator.job_monitor import JobMonitor
 from mplang_http.coordinator.label_follower import LabelFollower
 from mplang_http.coordinator.lease import LeaseRenewer
 from mplang_http.coordinator.progress_bars import ProgressBars
+from mplang_http.coordinator.receipts import Receipts
 from mplang_http.coordinator.references import Literal, Ref
 from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
 from mplang_http.tls.contexts import client_context
@@ -106,10 +107,11 @@ class SimpHttpDriver(ObservedHost):
         files = TlsFiles.of(tls)
         context = client_context(files, "http/1.1") if files is not None else None
         self._monitor, bars = JobMonitor(self.world_size), ProgressBars(progress)
+        receipts = Receipts()
         self._workers = [
             RemoteWorker(
                 rank, WorkerClient(name, address, context, patience, self.session),
-                self.session, self._monitor, bars,
+                self.session, self._monitor, bars, receipts,
             )
             for rank, (name, address) in enumerate(_worker_addresses(cluster_spec, addresses))
         ]  # fmt: skip
@@ -130,6 +132,7 @@ class SimpHttpDriver(ObservedHost):
         self._lease = LeaseRenewer(self._workers)
         self._follower = LabelFollower(self._lease.pool)
         weakref.finalize(self, self._lease.stop)
+        weakref.finalize(self, receipts.close)
         try:
             self._open()
         except BaseException:

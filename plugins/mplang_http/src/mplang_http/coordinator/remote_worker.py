@@ -19,6 +19,7 @@ from mplang_http.coordinator.client import LostWorkerError, RefusedError, Worker
 from mplang_http.coordinator.compatibility import WorkerFacts
 from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
 from mplang_http.coordinator.progress_bars import ProgressBars
+from mplang_http.coordinator.receipts import Receipts, receipt_now
 from mplang_http.coordinator.references import Literal, Ref
 from mplang_http.coordinator.refusals import error_of
 from mplang_http.wire.protocols import PUBLIC_NAME
@@ -67,6 +68,7 @@ class RemoteWorker:
         session: name of the session.
         monitor: is told what the worker says of its jobs.
         bars: progress bars for long uploads and downloads.
+        receipts: keeps what the worker's gate signs of its log.
 
     Attributes:
         rank: rank of the party.
@@ -77,10 +79,18 @@ class RemoteWorker:
     """
 
     def __init__(
-        self, rank: int, client: WorkerClient, session: str, monitor: JobMonitor, bars: ProgressBars
+        self,
+        rank: int,
+        client: WorkerClient,
+        session: str,
+        monitor: JobMonitor,
+        bars: ProgressBars,
+        receipts: Receipts,
     ) -> None:
         self.rank, self.name, self.address = rank, client.name, client.address
         self.client, self._monitor, self._bars = client, monitor, bars
+        self._receipts = receipts
+        self._gate = ""  # public key of its gate
         self._path = ("v1", "sessions", session)
         self._dropped: deque[str] = deque()  # names of values to release
         self._given_up: set[str] = set()
@@ -104,6 +114,7 @@ class RemoteWorker:
         """
         body = json.dumps({**request, "rank": self.rank}).encode()
         found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
+        self._gate = str(found["credential"].get("gate", ""))
         return found["credential"], found["native"]
 
     def link(self, request: Mapping[str, Any]) -> None:
@@ -112,7 +123,8 @@ class RemoteWorker:
         Args:
             request: the LinkRequest.
         """
-        body = [json.dumps(request).encode()]
+        receipt = self._receipts.latest(self._gate) if self._gate else ""
+        body = [json.dumps({**request, "receipt": receipt}).encode()]
         self.client.request("POST", *self._path, "links", body=body, patience=START_TIMEOUT)
         self.linked = True
 
@@ -184,17 +196,25 @@ class RemoteWorker:
             self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
             sent = now()
             status = self._begin(job, body)
-        self._monitor.update(self.rank, status)
+        self._update(job, status)
         while status["state"] in ("queued", "running"):
             if job.run in self._given_up:
                 raise AbortedError(f"party {self.rank} did not end in time")
             status = self.client.request("GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL)
-            self._monitor.update(self.rank, status)
+            self._update(job, status)
         if recorder is not None and status.get("observable") is not False:
             self._fetch_spans(recorder, status, sent)
         if status["state"] != "done":
             raise error_of(self.name, status["error"])
         return self._results(job, status["held"])
+
+    def _update(self, job: Job, status: Mapping[str, Any]) -> None:
+        """Take in the status of a job, and the receipt of its run."""
+        self._monitor.update(self.rank, status)
+        text = status.get("receipt")
+        if self._gate and isinstance(text, str) and text:
+            kept = receipt_now(self.name, self.address, job.run, text)
+            self._receipts.keep(self._gate, kept)
 
     def _begin(self, job: Job, body: bytes) -> Any:
         """Submit a job; return its status once it has ended, or after a while."""

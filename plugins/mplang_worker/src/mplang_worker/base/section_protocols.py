@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
-from mplang_analysis import LogHead, RunRequest, StorageUse, Stored
+from mplang_analysis import RunRequest, StorageUse, Stored
 
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
@@ -250,8 +250,15 @@ class Gate(Protocol):
     def close(self) -> None:
         """Close the log."""
 
-    def known_heads(self) -> tuple[LogHead, Mapping[str, LogHead]]:
-        """Return the last entry of the log, and those of the peers', as they told them.
+    @property
+    def public_key(self) -> str:
+        """The public key by which it signs what it tells of its log, in hex."""
+
+    def seen(self, peers: Sequence[str]) -> Mapping[str, str]:
+        """Return by its name what is remembered of each peer's log, as the peer has sealed it.
+
+        Args:
+            peers: names of the peers.
 
         Raises:
             AdmissionError: the log cannot be read.
@@ -277,12 +284,24 @@ class Gate(Protocol):
             AdmissionError: it cannot be decided.
         """
 
-    def begin(self, run: RunRequest, decision: Any) -> None:
+    def uses_up(self, run: RunRequest, decision: Any) -> bool:
+        """Return whether a run uses up an approval or a budget, so that it waits for the others.
+
+        Args:
+            run: the run.
+            decision: that it is allowed.
+        """
+
+    def begin(self, run: RunRequest, decision: Any) -> tuple[bytes, str]:
         """Append a run to the log before it begins.
 
         Args:
             run: the run.
             decision: that it is allowed.
+
+        Returns:
+            What the gate has signed of its log, which contains the run, for the peers; and the
+            coordinator's receipt, a line of text.
 
         Raises:
             AdmissionError: it cannot be recorded, so it does not begin.
@@ -314,6 +333,21 @@ class Gate(Protocol):
 
         Raises:
             AdmissionError: it may not be put.
+        """
+
+    def end(
+        self, about: Mapping[str, Any], run: str, heads: Mapping[str, tuple[bytes, str]]
+    ) -> None:
+        """Append the end of a run to the log, with what its peers told of theirs meanwhile.
+
+        Args:
+            about: plain data; nothing if the end is on record already.
+            run: name of the run at all parties.
+            heads: by the name of a peer what its gate has signed, untrusted, and the public key of
+                that gate.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
         """
 
     def record(self, kind: str, about: Mapping[str, Any]) -> None:

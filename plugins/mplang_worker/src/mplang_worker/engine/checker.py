@@ -59,7 +59,7 @@ class Checker:
         """Add a program to the cache; see :meth:`mplang_worker.engine.programs.Programs.put`."""
         self._programs.put(name, body)
 
-    def expect(self, body: Buffer, *, run: str) -> bool:
+    def expect(self, body: Buffer, *, run: str) -> dict[str, Any]:
         """Take what the coordinator asks for, before the engine has it.
 
         Args:
@@ -67,18 +67,18 @@ class Checker:
             run: name of the run.
 
         Returns:
-            Whether it was not known.
+            As ``is_new`` whether it was not known; ``program`` and ``name`` of its program.
 
         Raises:
             RequestError: it is malformed, its program is not here, or the run is another one.
         """
         request, is_new = read_job(body), run not in self._expected
-        self._programs.get(request.program)
+        program = self._programs.get(request.program)
         if request.run != run or self._expected.setdefault(run, request) != request:
             raise RequestError(409, "replayed", f"there was another run {run!r}")
         while len(self._expected) > self._limits.jobs:
             self._expected.popitem(last=False)
-        return is_new
+        return {"is_new": is_new, "program": program.digest, "name": program.name}
 
     def unexpect(self, body: Buffer, *, run: str) -> None:
         """Forget a run that the engine has not taken.

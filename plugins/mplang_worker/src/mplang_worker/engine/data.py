@@ -130,25 +130,39 @@ class EngineGate:
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    def begin(self, run: str, openings: Mapping[int, Opening]) -> None:
+    def begin(self, run: str, openings: Mapping[int, Opening]) -> bytes | None:
         """Ask whether a run may begin, and wait.
 
         Args:
             run: its name.
             openings: the openings of all parties, by rank.
 
+        Returns:
+            What the peers are told of this party's log, which has the run on record now; ``None``
+            if it begins once all of them permit it, by :meth:`commit`.
+
         Raises:
             AdmissionError: it may not.
         """
-        refused = self._ask(run, openings, whole=True)
-        if refused:
-            raise AdmissionError(refused)
+        return _permitted(self._ask(run, openings, whole=True))
+
+    def commit(self, run: str) -> bytes | None:
+        """Have a run begin that all parties permit, and wait; see :meth:`begin`."""
+        found, _ = self._questions.ask("commit_run", {"run": run})
+        return _permitted(found)
 
     def missed(self, run: str, openings: Mapping[int, Opening]) -> None:
         """Tell of a run that does not begin here, and perhaps elsewhere."""
         self._ask(run, openings, whole=False)
 
-    def _ask(self, run: str, openings: Mapping[int, Opening], *, whole: bool) -> str:
+    def _ask(self, run: str, openings: Mapping[int, Opening], *, whole: bool) -> dict[str, Any]:
         told = [[rank, each.write()] for rank, each in openings.items()]
         found, _ = self._questions.ask("begin_run", {"run": run, "openings": told, "whole": whole})
-        return str(found["refused"])
+        return found
+
+
+def _permitted(answer: dict[str, Any]) -> bytes | None:
+    if answer["refused"]:
+        raise AdmissionError(str(answer["refused"]))
+    head: bytes | None = answer.get("head")
+    return head

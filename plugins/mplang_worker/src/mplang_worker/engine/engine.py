@@ -107,6 +107,7 @@ class Engine:
             observable=config.is_observable,
             mpc=self._mpc,
         )
+        self._links.on_head = self._report_head
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-request")
         # pools of their own, as these wait for the peers, and for whoever reads
         linking = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
@@ -160,6 +161,10 @@ class Engine:
         settled = {"settled": job.settled, "op_failed": job.op_failed}
         self._calls.send({"event": "ended", "run": job.run, "status": job.status(), **settled})
 
+    def _report_head(self, peer: str, name: str, head: bytes) -> None:
+        run = self._session.run_of(name)
+        self._calls.send({"event": "head", "peer": peer, "run": run, "head": head})
+
     def join(self, body: Buffer, *, generation: int, versions: Mapping[str, str]) -> dict[str, Any]:
         """Wait for the links to all peers, and start a generation of the session.
 
@@ -212,7 +217,7 @@ class Engine:
         Args:
             body: a JobRequest in MessagePack.
             run: name of the run.
-            logs: what this party tells of its log, and knows of its peers' logs.
+            logs: what this party remembers of its peers' logs.
 
         Returns:
             The status of the job.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from mplang_analysis import Followed, Label, own
 from mplang_analysis.ext import quoted, shortened
@@ -40,7 +39,7 @@ from mplang_worker.engine.run_storage import RunStorage
 from mplang_worker.engine.values import SessionValues
 from mplang_worker.link.comm import HttpCommunicator
 from mplang_worker.mpc.services import MpcServices
-from mplang_worker.wire.opening import NO_LOGS, Logs, Opening, shown_program
+from mplang_worker.wire.opening import NO_LOGS, Logs, Opening, shared_name, shown_program
 from mplang_worker.wire.requests import input_of
 from mplang_worker.wire.stored_value import StoredValue
 
@@ -135,7 +134,7 @@ class Session:
         self._gated, self._observable = gated, observable
         self._mpc = mpc
         comm.on_failure = mpc.abort
-        self._prefix = f"{quote(owner, safe='')}:{name}"
+        self._prefix = shared_name(owner, name)
         self._settings: dict[str, Any] = {}
         self._labels = SessionLabels()
         self._last_number = -1
@@ -166,7 +165,7 @@ class Session:
                 self.comm,
                 on_failure=self._op_failed,
                 mpc=self._mpc,
-                session=f"{self._prefix}.{generation}",
+                session=f"{self._prefix[:-1]}.{generation}",
                 insecure=self._insecure,
                 timeout=self.comm.timeout,
                 data=self._data,
@@ -220,7 +219,7 @@ class Session:
     def _opening(self, request: JobRequest, program: Program, logs: Logs) -> Opening:
         """Return what this worker was shown of a run."""
         return Opening(
-            run=f"{self._prefix}:{request.run}",
+            run=f"{self._prefix}{request.run}",
             program=shown_program(program.digest, request.program),
             parties=sha256([request.step, request.parties, self.comm.certificates()]),
             inputs=sha256(request.inputs),
@@ -376,10 +375,31 @@ class Session:
             raise
         followed = self._follow(job, found, labels_of_inputs, program, request, storage)
         if self._gated:
-            self._data.gate.begin(job.run, found)
+            self._pass_gate(job, found)
         self._start_clock(job, followed, storage)
         storage.begin(job.run, followed)
         return followed.outputs
+
+    def _pass_gate(self, job: Job, openings: Mapping[int, Opening]) -> None:
+        """Ask the gate whether a run may begin, and tell the peers before the first message.
+
+        What the run uses up is used once the gates of all parties permit it.
+
+        Raises:
+            AdmissionError: it may not.
+            RunError: a peer refuses it, or has failed.
+        """
+        head = self._data.gate.begin(job.run, openings)
+        if head is None:
+            self.comm.permit(job.key)
+            peers = [rank for rank, each in openings.items() if rank != self.comm.rank]
+            self.comm.await_permits(job.key, [r for r in peers if openings[r].logs.gated])
+            head = self._data.gate.commit(job.run)
+        self.comm.permit(job.key, head or b"")
+
+    def run_of(self, shared: str) -> str:
+        """Return the name of a run here, by its name at all parties."""
+        return shared.removeprefix(self._prefix)
 
     def _start_clock(self, job: Job, followed: Followed, storage: RunStorage) -> None:
         """Have the end of a run told at steps if how long it takes tells of private data."""

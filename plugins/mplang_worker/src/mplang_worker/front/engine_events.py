@@ -58,6 +58,9 @@ class EngineEvents:
             self._begin(self._questions.serve(session, number, str(method), dict(args)))
         elif message["event"] == "mpc_hangs":
             self._mpc.replace(session, str(message["service"]))
+        elif message["event"] == "head":
+            heard = str(message["run"]), str(message["peer"]), bytes(message["head"])
+            self._begin(self._gate.hear(session, *heard))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:

@@ -98,6 +98,7 @@ class Engines:
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
         self.paused = PausedCoordinators(config.name, self.gate)
+        self.credentials.gate = self.gate.public_key
         self._starter = EngineStarter(
             config, self.warm, cgroups, self.log_quota, gated=self.gate.is_there
         )
@@ -310,7 +311,7 @@ class Engines:
                 if not session.joined:
                     self.end_soon(session, "it was not linked to its peers")
                 raise
-            session.joined = True
+            session.joined, session.receipt = True, request.receipt
         return done
 
     def find(self, coordinator: str, name: str) -> FrontSession:

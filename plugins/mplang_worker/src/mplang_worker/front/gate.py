@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from typing import Any
 
 import msgspec
-from mplang_analysis import Label, LogHead, ProgramRequest, PublicInput, RunRequest, Source
+from mplang_analysis import Label, ProgramRequest, PublicInput, RunRequest, Source
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
@@ -23,6 +23,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.base.section_protocols import Decision, Gate
 from mplang_worker.base.sections import GATE
 from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.gate_runs import Pending
 from mplang_worker.front.known_programs import KnownPrograms
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
@@ -34,11 +35,12 @@ from mplang_worker.front.threads import in_thread
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.process.session_argument import SessionArgument
 from mplang_worker.wire import ipc
-from mplang_worker.wire.opening import Logs, Opening
+from mplang_worker.wire.opening import Logs, Opening, shared_name
 from mplang_worker.wire.run_facts import ProgramFacts, RunFacts
 
 MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
 MAX_LONG = (1 << 63) - 1
+MAX_SIGNED = 64 << 10  # bytes of what a gate signs of its log
 MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
@@ -99,6 +101,11 @@ class FrontGate:
     def provider(self) -> Gate | None:
         """The gate itself; ``None`` if there is none."""
         return self._gate
+
+    @property
+    def public_key(self) -> str:
+        """The public key of the gate, in hex; empty without one."""
+        return "" if self._gate is None else self._gate.public_key
 
     @property
     def state(self) -> str:
@@ -189,17 +196,20 @@ class FrontGate:
         """Have the checker of a session know a run, before its engine does.
 
         Returns:
-            As ``logs`` what the peers are told of this party's log, and of what it knows of theirs;
-            as ``is_new`` whether the run was not known.
+            As ``logs`` what the peers are told that this party remembers of their logs; as
+            ``is_new`` whether the run was not known.
 
         Raises:
             RequestError: it is malformed.
         """
         if self._gate is None or session.checker is None:
             return {}
-        is_new = await session.checker.call("expect", body, run=run)
-        head, seen = await in_thread(self._gate.known_heads)
-        return {"logs": msgspec.to_builtins(Logs(head, dict(seen))), "is_new": is_new}
+        asked = await session.checker.call("expect", body, run=run)
+        if asked["is_new"]:
+            session.gate_runs.asked[run] = {key: asked[key] for key in ("program", "name")}
+        seen = await in_thread(self._gate.seen, session.parties)
+        logs = msgspec.to_builtins(Logs(gated=True, seen=dict(seen)))
+        return {"logs": logs, "is_new": asked["is_new"]}
 
     async def unexpect(self, session: FrontSession, run: str, expected: Mapping[str, Any]) -> None:
         """Have the checker of a session forget a run that its engine has not taken.
@@ -209,55 +219,92 @@ class FrontGate:
             run: name of the run.
             expected: what :meth:`expect` returned.
         """
+        session.gate_runs.asked.pop(run, None)
         if session.checker is not None and expected.get("is_new") is True:
             with contextlib.suppress(RequestError):
                 await session.checker.call("unexpect", run=run)
 
-    async def begin(self, session: FrontSession, args: Mapping[str, Any]) -> str:
-        """Have a run begin; return why it is refused, or nothing.
+    async def begin(self, session: FrontSession, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Have a run begin, or wait for the gates of the others if it uses something up.
 
         Args:
             session: its session.
             args: what the engine says: the run, and the openings of the parties; untrusted.
+
+        Returns:
+            As ``refused`` why it does not begin, or nothing; as ``head`` what the peers are told
+            once it has begun.
         """
         assert self._gate is not None
         run, session.permitted = str(args["run"]), NOTHING
         try:
             asking = await self._asking(session, run, args)
             if asking is None:  # it does not begin here
-                return ""
+                return {"refused": ""}
         except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
             why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             if args.get("whole") is True:  # else another party is to blame
                 session.jobs.judge(run, AdmissionError(why))
             return await self._unclear(session, run, why)
+        asked = session.gate_runs.asked.pop(run, None)  # what follows has it on record
         try:
             decision = await in_thread(self._gate.decide, asking)
             if not decision.allowed:
                 paths = await self._paths(session, run, decision)
                 await in_thread(self._gate.refuse, asking, decision, paths)
-            await in_thread(self._gate.begin, asking, decision)
         except (AdmissionError, RequestError) as error:
-            log.warning("%s may not run %s: %s", session.key[0], run, error)
-            refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
-            session.jobs.judge(run, refusal)
-            return str(refusal)
+            return self._refused(session, run, error)
+        session.gate_runs.pending = {run: Pending(asking, decision)}
+        if not self._gate.uses_up(asking, decision):
+            return await self.commit(session, run)
+        if asked is not None:
+            session.gate_runs.asked[run] = asked
+        if session.over:
+            await self.end_all(session)
+        return {"refused": ""}
+
+    async def commit(self, session: FrontSession, run: str) -> dict[str, Any]:
+        """Have a run begin that the gate permits; see :meth:`begin`.
+
+        Args:
+            session: its session.
+            run: name of the run; untrusted.
+        """
+        pending = session.gate_runs.pending.pop(run, None)
+        if self._gate is None or pending is None:
+            return {"refused": "it was not permitted"}
+        session.gate_runs.asked.pop(run, None)
+        try:
+            head, receipt = await in_thread(self._gate.begin, *pending)
+        except AdmissionError as error:
+            return self._refused(session, run, error)
         session.begun.add(run)
-        if decision.approval_id:
-            session.rests[run] = decision.approval_id
+        if pending.decision.approval_id:
+            session.rests[run] = pending.decision.approval_id
+        session.jobs.give_receipt(run, receipt)
         if session.over:  # it ended while this was written
             await self.end_all(session)
-        session.permitted = permitted_of(asking.asked, session.request.rank, run)
-        return ""
+        session.permitted = permitted_of(pending.asking.asked, session.request.rank, run)
+        return {"refused": "", "head": head}
 
-    async def _unclear(self, session: FrontSession, run: str, why: str) -> str:
+    def _refused(
+        self, session: FrontSession, run: str, error: AdmissionError | RequestError
+    ) -> dict[str, Any]:
+        """Return the answer to an engine whose run is refused, as is on record."""
+        log.warning("%s may not run %s: %s", session.key[0], run, error)
+        refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
+        session.jobs.judge(run, refusal)
+        return {"refused": str(refusal)}
+
+    async def _unclear(self, session: FrontSession, run: str, why: str) -> dict[str, Any]:
         """Have on record that a run is refused that rules cannot be asked about."""
+        session.gate_runs.asked.pop(run, None)
         try:
             await self._record("refusal", session.key[0], session, {"run": run, "why": why})
         except AdmissionError as error:
-            return str(error)
-        return why
+            return {"refused": str(error)}
+        return {"refused": why}
 
     async def _asking(
         self, session: FrontSession, run: str, args: Mapping[str, Any]
@@ -277,8 +324,17 @@ class FrontGate:
         asked = await in_thread(self._asked, session, facts.program)
         await self._check_loads(session, asked)
         inputs = tuple(PublicInput(*each) for each in facts.inputs)
-        logs, approvals = _logs(session, openings), tuple(session.approvals.values())
-        return RunRequest(session.link, run, asked, inputs, facts.given, *logs, approvals)
+        return RunRequest(
+            session=session.link,
+            run=run,
+            asked=asked,
+            inputs=inputs,
+            given=facts.given,
+            shared=shared_name(*session.key, run),
+            seen=_seen(session, openings),
+            receipt=session.receipt,
+            approvals=tuple(session.approvals.values()),
+        )
 
     async def _paths(
         self, session: FrontSession, run: str, decision: Decision
@@ -366,7 +422,7 @@ class FrontGate:
     async def end_all(self, session: FrontSession) -> None:
         """Have on record that the runs of a session which have not ended end with it."""
         session.over = True
-        for run in list(session.begun):
+        for run in [*session.begun, *session.gate_runs.asked]:
             await self.end(session, {"run": run, "state": "ended with its session"})
 
     # -- values, and the end of runs
@@ -423,8 +479,10 @@ class FrontGate:
 
     async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
         """Have the end of a run on record, as its engine tells it."""
-        run = str(status.get("run"))
-        if run not in session.begun:  # refused, or no run of this session
+        run, peers = str(status.get("run")), _gates(session)
+        heads = session.gate_runs.end(run, set(peers))
+        if run not in session.begun:  # refused, not begun, or no run of this session
+            await self._attempted(session, run, status)
             return
         session.begun.discard(run)
         links, sent = status.get("links"), {}
@@ -432,9 +490,53 @@ class FrontGate:
             link = links.get(str(rank)) if isinstance(links, dict) else None
             if isinstance(link, dict) and type(link.get("sent")) is int:
                 sent[name] = min(link["sent"], MAX_LONG)
-        about = {"run": run, "state": str(status.get("state")), "sent": sent}
+        about = {
+            "coordinator": session.key[0],
+            "session": session.link,
+            "run": run,
+            "state": str(status.get("state")),
+            "sent": sent,
+        }
+        await self._note(session, about, run, {peer: (heads[peer], peers[peer]) for peer in heads})
+
+    async def hear(self, session: FrontSession, run: str, peer: str, head: bytes) -> None:
+        """Keep what the gate of a peer has signed of its log, until the run is on record as ended.
+
+        Args:
+            session: the session.
+            run: name of the run, as its engine tells it.
+            peer: name of the peer, likewise.
+            head: what its gate has signed; untrusted.
+        """
+        key = _gates(session).get(peer)
+        if key is None or session.jobs.get(run) is None or len(head) > MAX_SIGNED:
+            return
+        if session.gate_runs.hear(run, peer, head):
+            await self._note(session, {}, run, {peer: (head, key)})
+
+    async def _note(
+        self,
+        session: FrontSession,
+        about: Mapping[str, Any],
+        run: str,
+        heads: Mapping[str, tuple[bytes, str]],
+    ) -> None:
+        assert self._gate is not None
         with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
-            await self._record("end", session.key[0], session, about)
+            await in_thread(self._gate.end, about, shared_name(*session.key, run), heads)
+
+    async def _attempted(self, session: FrontSession, run: str, status: Mapping[str, Any]) -> None:
+        """Have on record that a run was asked for which has not begun here, if nothing else is."""
+        asked = session.gate_runs.asked.pop(run, None)
+        session.gate_runs.pending.pop(run, None)
+        if asked is None:
+            return
+        error = status.get("error")
+        text = error.get("text") if isinstance(error, dict) else None
+        why = f"it has not begun here: {text or status.get('state')}"
+        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+            about = {**asked, "run": run, "why": why}
+            await self._record("attempt", session.key[0], session, about)
 
     async def _record(
         self, kind: str, coordinator: str, session: FrontSession, about: Mapping[str, Any]
@@ -475,18 +577,17 @@ def _ignore(message: dict[str, Any], file: int | None) -> None:
         os.close(file)
 
 
-def _logs(
-    session: FrontSession, openings: list[tuple[int, bytes]]
-) -> tuple[dict[str, LogHead], dict[str, LogHead]]:
-    """Return the heads of the peers' logs, and this party's as they know it, by their names."""
-    heads, seen, mine = {}, {}, session.parties[session.request.rank]
+def _seen(session: FrontSession, openings: list[tuple[int, bytes]]) -> dict[str, str]:
+    """Return what the peers remember of this party's log, by their names."""
+    mine, seen = session.parties[session.request.rank], {}
     for rank, data in openings:
-        logs = Opening.read(data).logs
-        name = session.parties[rank]
-        if name == mine:
-            continue
-        if logs.head is not None:
-            heads[name] = logs.head
-        if mine in logs.seen:
-            seen[name] = logs.seen[mine]
-    return heads, seen
+        told = Opening.read(data).logs.seen.get(mine)
+        if told is not None and rank != session.request.rank:
+            seen[session.parties[rank]] = told
+    return seen
+
+
+def _gates(session: FrontSession) -> dict[str, str]:
+    """Return the public keys of the peers' gates, by the names of the peers."""
+    mine = session.parties[session.request.rank]
+    return {end.name: end.gate for end in session.ends if end.gate and end.name != mine}

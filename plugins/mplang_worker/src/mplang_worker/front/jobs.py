@@ -28,6 +28,7 @@ class KnownJob:
         settled: whether none of its ops runs any more.
         refused: why the engine did not take it.
         verdict: the error by which the gate refused it, in place of what the engine says.
+        receipt: what the gate has signed of its log once the job was on record; empty before.
         accepted: set once the engine has taken or refused it.
         clock: has the steps at which its end is told; ``None`` if it is told at once.
         ended: set once its status is final.
@@ -39,6 +40,7 @@ class KnownJob:
     settled: bool = False
     refused: RequestError | None = None
     verdict: Status | None = None
+    receipt: str = ""
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -110,7 +112,7 @@ class FrontJobs:
         job = self._known.get(status["run"])
         if job is not None:
             if not job.ended.is_set():
-                job.status = _judged(status, job.verdict)
+                job.status = _judged(status, job)
             job.accepted.set()
             job.settled |= settled
             if job.status["ended"] is not None:
@@ -118,8 +120,7 @@ class FrontJobs:
 
     def judged(self, run: str, status: Status) -> Status:
         """Return the status of a job, as its engine tells it, with what the gate says of it."""
-        job = self._known.get(run)
-        return _judged(status, None if job is None else job.verdict)
+        return _judged(status, self._known.get(run))
 
     def judge(self, run: str, error: AdmissionError) -> None:
         """Record that the gate refuses a job: the front says why, as its engine cannot be trusted.
@@ -134,6 +135,12 @@ class FrontJobs:
             place = first.location if first is not None and first.location else None
             failure = asdict(Failure(type(error).__name__, str(error), None, place))
             job.verdict = failure | {"refusals": [asdict(each) for each in error.refusals]}
+
+    def give_receipt(self, run: str, receipt: str) -> None:
+        """Record what the coordinator of a job gets of the log that has it on record."""
+        job = self._known.get(run)
+        if job is not None:
+            job.receipt = receipt
 
     def start_clock(self, run: str) -> KnownJob:
         """Have the end of a job told at the steps of a clock, which begins now; return the job.
@@ -205,13 +212,15 @@ class FrontJobs:
             self.update(failed | {"ended": time.time()}, settled=True)
 
 
-def _judged(status: Status, verdict: Status | None) -> Status:
-    """Return the status of a job with the refusal of the gate, and with no other one.
+def _judged(status: Status, job: KnownJob | None) -> Status:
+    """Return the status of a job with receipt and refusal of the gate, and with no others.
 
     Args:
         status: as its engine tells it, which a coordinator's code may have taken over.
-        verdict: the error by which the gate refused the job.
+        job: what the front knows of it.
     """
+    verdict = None if job is None else job.verdict
+    status = {**status, "receipt": "" if job is None else job.receipt}
     if verdict is not None and status.get("ended") is not None:
         return {**status, "state": "failed", "held": [], "error": verdict}
     error = status.get("error")

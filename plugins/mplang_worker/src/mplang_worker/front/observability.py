@@ -11,7 +11,7 @@ from typing import Any
 
 from mplang_core.ext import AbortedError
 
-TOLD = ("run", "program", "state", "held", "error")
+TOLD = ("run", "program", "state", "held", "error", "receipt")
 """Fields of a job's status that any coordinator gets."""
 
 

@@ -123,7 +123,9 @@ class FrontQuestions:
     ) -> Answer:
         try:
             if method == "begin_run":
-                return Answer({"refused": await self._gate.begin(session, args)})
+                return Answer(await self._gate.begin(session, args))
+            if method == "commit_run":
+                return Answer(await self._gate.commit(session, str(args["run"])))
             if method == "start_clock":
                 job = session.jobs.start_clock(str(args["run"]))
                 await self._storage.hide(session, job, list(map(str, args["changes"])))

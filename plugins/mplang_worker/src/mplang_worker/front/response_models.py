@@ -107,10 +107,14 @@ class Counts(Struct):
 
 
 class OpenedCredential(Struct):
-    """Credential of a session's key: the name of its end of the links, and certificates in PEM."""
+    """Credential of a session's key: the name of its end of the links, and certificates in PEM.
+
+    ``gate`` is the public key of the party's gate in hex, empty without one.
+    """
 
     link: str
     certificates: list[str]
+    gate: str
 
 
 class Opened(Struct):
@@ -177,9 +181,10 @@ class Traffic(Struct):
 class JobStatus(Struct):
     """Status of a job.
 
-    ``held`` says per result whether this party has it. Only a worker that is ``observable`` tells
-    the rest: ``at``, the op under way, ``links``, the traffic by the peer's rank, and ``begun``,
-    ``ended`` and ``now``, seconds of its clock.
+    ``held`` says per result whether this party has it, ``receipt`` what the gate has signed of its
+    log once the run is on record there. Only a worker that is ``observable`` tells the rest:
+    ``at``, the op under way, ``links``, the traffic by the peer's rank, and ``begun``, ``ended``
+    and ``now``, seconds of its clock.
     """
 
     run: str
@@ -187,6 +192,7 @@ class JobStatus(Struct):
     held: list[bool]
     error: Failure | None
     observable: bool
+    receipt: str = ""
     program: str | None = None
     at: Place | None = None
     begun: float | None = None

@@ -14,6 +14,7 @@ from mplang_analysis import Source
 from mplang_worker.base.config import Limits, Timeouts, WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.engine_process import EngineProcess
+from mplang_worker.front.gate_runs import GateRuns
 from mplang_worker.front.jobs import FrontJobs
 from mplang_worker.process.cgroups import memory_excess
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, session_statement
@@ -88,10 +89,12 @@ class FrontSession:
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
         rests: by the name of a run that has begun, the approval that it rests on, if it needs one.
+        gate_runs: what the gate knows of its other runs, and what peers tell of their logs.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
+        receipt: what its coordinator remembers of this party's log.
         memory: bytes of private memory that its engine used when it was last looked at.
         credentials: those of all parties, by rank, once it is linked.
         ends: the ends of all parties' links, by rank, once it is linked.
@@ -109,12 +112,14 @@ class FrontSession:
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.rests: dict[str, str] = {}
+        self.gate_runs = GateRuns()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
         self.approvals: dict[str, Any] = {}
         self.jobs = FrontJobs()
         self.seen = time.monotonic()
         self.joined = False
+        self.receipt = ""
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.ending = False

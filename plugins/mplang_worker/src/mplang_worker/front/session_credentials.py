@@ -23,9 +23,13 @@ class SessionCredentials:
 
     Args:
         certificates: certificates of the worker; ``None`` without TLS.
+
+    Attributes:
+        gate: public key of the worker's gate, in hex; empty without one.
     """
 
     def __init__(self, certificates: Certificates | None) -> None:
+        self.gate = ""
         self._certificates = certificates
         self._met: dict[str, tuple[Sequence[Certificate], float]] = {}  # by coordinator
 
@@ -55,9 +59,11 @@ class SessionCredentials:
             ConfigError: the certificate of the worker is not valid now.
             AdmissionError: it is no such key.
         """
+        gate = self.gate if role == "engine" else ""
         if self._certificates is None or key is None:
-            return Credential(link)
-        return self._certificates.authority.issue(link, key, session.statement(role, service))
+            return Credential(link, gate=gate)
+        statement = session.statement(role, service)
+        return self._certificates.authority.issue(link, key, statement, gate)
 
     def verify(
         self,
@@ -83,7 +89,7 @@ class SessionCredentials:
         ends, statement = [], session.statement(role, service)
         for name, credential in zip(session.parties, credentials, strict=True):
             if self._certificates is None:
-                ends.append(LinkEnd(name, credential.link))
+                ends.append(LinkEnd(name, credential.link, gate=credential.gate))
             else:
                 trust = self._certificates.trust
                 ends.append(verify_credential(trust, name, credential, statement))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError, CommError, CommunicatorBase, Failure, RunError
+from mplang_worker.link.frames import Kind
 from mplang_worker.link.linked_communicator import LinkedCommunicator
 from mplang_worker.link.links import Links
 from mplang_worker.link.lost_link import LostLink
@@ -32,6 +33,7 @@ class HttpCommunicator(LinkedCommunicator):
         # per run, the parties that have opened it, with what they were shown
         self._joined: dict[str, dict[int, Opening | None]] = {}
         self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
+        self._permits: dict[str, set[int]] = {}  # per run, the parties that permit it
 
     def open(self, run: str, opening: Opening | None = None) -> None:
         """Open a run: accept its messages, and notify the peers.
@@ -46,11 +48,12 @@ class HttpCommunicator(LinkedCommunicator):
                 return
             CommunicatorBase.open(self, run)
             self._joined[run], self._left[run] = {self.rank: opening}, set()
+            self._permits[run] = set()
         try:
             self._links.open_run(run, self, opening)
         except MPLangError:
             CommunicatorBase.close(self, run)
-            del self._joined[run], self._left[run]
+            del self._joined[run], self._left[run], self._permits[run]
             raise
         gone = []
         for name in self.peers:
@@ -106,6 +109,25 @@ class HttpCommunicator(LinkedCommunicator):
             joined = self._joined.get(run, {})  # none if it was cancelled meanwhile
             return {rank: each for rank in ranks if (each := joined.get(rank)) is not None}
 
+    def permit(self, run: str, head: bytes = b"") -> None:
+        """Tell the peers that this party permits a run.
+
+        Args:
+            run: key of the run.
+            head: what its gate tells of its log, once the run is on record.
+        """
+        self._links.send_control(self.peers, Kind.HEAD, run, head)
+
+    def await_permits(self, run: str, ranks: Iterable[int]) -> None:
+        """Wait until parties permit a run.
+
+        Raises:
+            CommError: one of them does not in time.
+            RunError: one of them refuses it, or has failed.
+        """
+        for rank in ranks:
+            self._await_among(rank, run, f"{run}/permit", self._permits)
+
     def close(self, run: str) -> None:
         """Close a run, and wait until the peers know."""
         with self._lock:
@@ -113,6 +135,7 @@ class HttpCommunicator(LinkedCommunicator):
             CommunicatorBase.close(self, run)
             self._inquiries.pop(run, None)
             self._joined.pop(run, None)
+            self._permits.pop(run, None)
             left = self._left.pop(run, set())
         if known:
             waiting = [name for name, rank in self.peers.items() if rank not in left]
@@ -137,13 +160,25 @@ class HttpCommunicator(LinkedCommunicator):
         run = key.partition("/")[0]
         if self._is_there(rank, run):
             return
+        self._await_among(rank, run, key, self._joined, even_after=even_after)
+
+    def _await_among(
+        self,
+        rank: int,
+        run: str,
+        key: str,
+        there: Mapping[str, Collection[int]],
+        *,
+        even_after: bool = True,
+    ) -> None:
+        """Wait until a party is among those of a run; ``even_after`` it has closed it again."""
         deadline = time.monotonic() + self.timeout
         while True:
             with self._lock:
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
-                joined, left = rank in self._joined[run], rank in self._left[run]
+                joined, left = rank in there[run], rank in self._left[run]
                 if joined and (even_after or not left):
                     return
                 if left:
@@ -198,6 +233,18 @@ class HttpCommunicator(LinkedCommunicator):
             f"({self.names[self.rank]}) in this run; it is refused, since all parties run one "
             "program, on the same public inputs, with the same parties and settings",
         )
+
+    def peer_permits(self, peer: str, run: str) -> None:
+        """Record that a peer permits a run.
+
+        Args:
+            peer: name of the peer's worker.
+            run: key of the run.
+        """
+        with self._lock:
+            if peer in self.peers and run in self._permits:
+                self._permits[run].add(self.peers[peer])
+                self._notice(run, self.peers[peer])
 
     def peer_closed(self, peer: str, run: str) -> None:
         """Record that a peer has closed a run.

@@ -7,7 +7,8 @@ in ``CHUNK`` frames of the same stream, which may be interleaved with frames of 
 The kinds: ``MESSAGE`` carries a value, its key is ``run/op index``. ``OPEN`` says that the sender
 has opened the run that the key names, with what it was shown of it in the head, ``CLOSE`` that it
 has closed it, which ``CLOSED`` or its own ``CLOSE`` acknowledges, and ``ABORT`` that the run has
-failed, with the reason in the head.
+failed, with the reason in the head. ``HEAD`` says that the sender permits the run; its head is what
+the sender's gate has signed of its log once the run is on record there, or nothing before.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Kind(enum.IntEnum):
     CLOSE = 4
     CLOSED = 5
     ABORT = 6
+    HEAD = 7
 
 
 def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream: int = 0) -> bytes:

@@ -23,6 +23,7 @@ from mplang_worker.wire.opening import Opening
 MAX_RUNS = 10_000  # open runs of a peer
 MAX_RUN_NAME = 1024  # characters of a run's name
 MAX_ENDED = 256  # runs of a peer that ended last, for workers that are late
+MAX_SIGNED = 64 << 10  # bytes of what a gate signs of its log
 MAX_STREAMS = 256  # large messages that are being received
 MESSAGE_OVERHEAD = 1024  # bytes of memory beside the message's own, with a small head
 SMALL_HEAD = 256  # bytes
@@ -58,6 +59,16 @@ class LinkListener(Protocol):
             link: the link.
             run: name of the run.
             opening: what the peer was shown of it, if it tells.
+        """
+
+    def headed(self, link: Link, run: str, name: str, head: bytes) -> None:
+        """Handle that the peer permits a run.
+
+        Args:
+            link: the link.
+            run: key of the run.
+            name: its name at all parties.
+            head: what its gate tells of its log; nothing before the run is on record there.
         """
 
     def closed(self, link: Link, run: str) -> bool:
@@ -129,6 +140,7 @@ class Link:
         self.ended: OrderedDict[str, tuple[Opening, str]] = OrderedDict()
         self._reasons: dict[str, str] = {}  # of runs that have failed at the peer
         self._openings: dict[str, int] = {}  # bytes
+        self._headed: dict[str, set[bool]] = {}  # by run, whether with a head and without
         self._connection = connection
         self._listener = listener
         self._max_message = max_message
@@ -345,7 +357,7 @@ class Link:
         self._listener.message(self, key, packed)
 
     def _read_control(self, kind: Kind, run: str, head: bytes) -> None:
-        if not self._listener.agreed and kind in (Kind.OPEN, Kind.ABORT):
+        if not self._listener.agreed and kind in (Kind.OPEN, Kind.ABORT, Kind.HEAD):
             raise WireError("runs are opened and aborted on the links of engines")
         if kind is Kind.OPEN:
             if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN_NAME:
@@ -364,6 +376,13 @@ class Link:
                 raise WireError("it asks, but does not read the answers")
             if awaits:
                 self._queue(frame(Kind.CLOSED, run.encode()))
+        elif kind is Kind.HEAD:
+            opening = self.runs.get(run)
+            before = self._headed.setdefault(run, set()) if opening is not None else {True, False}
+            if opening is None or bool(head) in before or len(head) > MAX_SIGNED:
+                raise WireError("a run is permitted once, and its head told once, by who is in it")
+            before.add(bool(head))
+            self._listener.headed(self, run, opening.run, head)
         elif kind is Kind.CLOSED:
             self._listener.acknowledged(self, run)
         else:
@@ -375,6 +394,7 @@ class Link:
     def _end(self, run: str) -> None:
         opening, reason = self.runs.pop(run), self._reasons.pop(run, "")
         self._release(self._openings.pop(run))
+        self._headed.pop(run, None)
         if opening is not None:
             self.ended[opening.run] = opening.told("", []), reason
             if len(self.ended) > MAX_ENDED:

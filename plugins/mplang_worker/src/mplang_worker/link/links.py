@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from mplang_http.ext import Packed
@@ -38,6 +38,8 @@ class Links:
     Attributes:
         certificate: SHA-256 of this party's certificate, in hex; empty without TLS.
         agreed: whether peers open runs on these links before they send, as engines do.
+        on_head: called with the name of a peer, that of a run at all parties, and what the peer's
+            gate has signed of its log; also after the run was closed here.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Links:
         self.name = name
         self.agreed = agreed
         self.certificate = ""
+        self.on_head: Callable[[str, str, bytes], None] = _ignore
         self._max_message = max_message
         self._max_waiting = max_waiting
         self._links: dict[str, Link] = {}
@@ -257,6 +260,14 @@ class Links:
         if communicator is not None:
             communicator.peer_opened(link.peer, here, opening)
 
+    def headed(self, link: Link, run: str, name: str, head: bytes) -> None:
+        """Forward that a peer permits a run, and what its gate tells of its log."""
+        communicator = self._runs.get(run)
+        if communicator is not None:
+            communicator.peer_permits(link.peer, run)
+        if head:
+            self.on_head(link.peer, name, head)
+
     def closed(self, link: Link, run: str) -> bool:
         """Forward that a peer has closed a run, or asks whether this party is at work in one.
 
@@ -302,3 +313,7 @@ class Links:
         for run, communicator in runs:
             if link.peer in communicator.peers:
                 communicator.peer_lost(link.peer, run, reason)
+
+
+def _ignore(peer: str, name: str, head: bytes) -> None:
+    """Take no notice of what a peer tells of its log."""

@@ -47,10 +47,13 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         link: name of its end of the links, as DNS name of the certificate.
         certificates: in PEM: that of the session's key, that of the party, and intermediates;
             none without TLS.
+        gate: public key of the party's gate, in hex, which the certificate of the session's key
+            names as well; empty without a gate.
     """
 
     link: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
     certificates: Annotated[list[PEM], Meta(max_length=MAX_CERTIFICATES)] = []
+    gate: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$(?!\n)")] = ""
 
 
 class LinkEnd(msgspec.Struct, frozen=True):
@@ -62,6 +65,7 @@ class LinkEnd(msgspec.Struct, frozen=True):
         certificate: of the session's key, in PEM; empty without TLS.
         fingerprint: SHA-256 of the certificate of the party, in hex; empty without TLS.
         expires: when the first of the two certificates does, in seconds since 1970; 0 without TLS.
+        gate: public key of the party's gate, in hex; empty without one.
     """
 
     name: str
@@ -69,6 +73,7 @@ class LinkEnd(msgspec.Struct, frozen=True):
     certificate: str = ""
     fingerprint: str = ""
     expires: float = 0.0
+    gate: str = ""
 
 
 def session_statement(
@@ -107,13 +112,14 @@ class Authority:
             raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
         self._chain = chain
 
-    def issue(self, link: str, key: str, statement: str) -> Credential:
+    def issue(self, link: str, key: str, statement: str, gate: str = "") -> Credential:
         """Return the credential of a session's key.
 
         Args:
             link: name of the end of the session's links.
             key: public key of the session in PEM.
             statement: what the certificate states; see :func:`session_statement`.
+            gate: public key of the party's gate, in hex; empty without one.
 
         Raises:
             ConfigError: the certificate of the party is not valid now.
@@ -126,7 +132,8 @@ class Authority:
                 f"{mine.not_valid_after_utc}, and it is {now}"
             )
         public = _public_key(key)
-        names = [x509.DNSName(link), x509.UniformResourceIdentifier(statement)]
+        stated = map(x509.UniformResourceIdentifier, _statements(statement, gate))
+        names = [x509.DNSName(link), *stated]
         assert isinstance(self._key, _SIGNING)
         made = (
             x509.CertificateBuilder()
@@ -140,7 +147,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .sign(self._key, hashes.SHA256())
         )
-        return Credential(link, [_pem(each) for each in (made, *self._chain)])
+        return Credential(link, [_pem(each) for each in (made, *self._chain)], gate)
 
 
 def verify_credential(trust: Trust, name: str, credential: Credential, statement: str) -> LinkEnd:
@@ -163,7 +170,7 @@ def verify_credential(trust: Trust, name: str, credential: Credential, statement
         found = trust.verify(chain)
         if found.name != name:
             raise ValueError(f"it is of {found.name[:100]}")
-        _check_session(made, chain[0], credential.link, statement)
+        _check_session(made, chain[0], credential, statement)
     except Exception as error:  # whatever a certificate of an unusual form makes of it
         reason = str(error) or type(error).__name__
         raise AdmissionError(
@@ -171,11 +178,11 @@ def verify_credential(trust: Trust, name: str, credential: Credential, statement
         ) from None
     expires = min(made.not_valid_after_utc, found.expires).timestamp()
     fingerprint = chain[0].fingerprint(hashes.SHA256()).hex()
-    return LinkEnd(name, credential.link, _pem(made), fingerprint, expires)
+    return LinkEnd(name, credential.link, _pem(made), fingerprint, expires, credential.gate)
 
 
 def _check_session(
-    made: x509.Certificate, party: x509.Certificate, link: str, statement: str
+    made: x509.Certificate, party: x509.Certificate, credential: Credential, statement: str
 ) -> None:
     """Check the certificate of a session's key, which that of its party has issued."""
     made.verify_directly_issued_by(party)
@@ -185,10 +192,16 @@ def _check_session(
     if not isinstance(made.public_key(), PublicKey):
         raise ValueError("the key of a session is one of an elliptic curve")
     stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    if stated.get_values_for_type(x509.DNSName) != [link] or stated.get_values_for_type(
-        x509.UniformResourceIdentifier
-    ) != [statement]:
+    uris = stated.get_values_for_type(x509.UniformResourceIdentifier)
+    if stated.get_values_for_type(x509.DNSName) != [credential.link] or uris != _statements(
+        statement, credential.gate
+    ):
         raise ValueError("it is for another session, other parties, or another process")
+
+
+def _statements(statement: str, gate: str) -> list[str]:
+    """Return what the certificate of a session's key states, as URIs."""
+    return [statement, *([f"urn:mplang:gate:{gate}"] if gate else [])]
 
 
 def _public_key(pem: str) -> PublicKey:

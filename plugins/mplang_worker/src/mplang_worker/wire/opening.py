@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from mplang_analysis import Label
@@ -23,19 +24,16 @@ from mplang_worker.base.digests import sha256
 MAX_OPENING = 1 << 20  # bytes
 
 
-LogHead = tuple[Annotated[int, Meta(ge=0, le=2**63 - 1)], Sha256]
-
-
 class Logs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a party tells of its log, and knows of its peers' logs.
+    """What a party remembers of its peers' logs.
 
     Attributes:
-        head: number and SHA-256 of its last entry; nothing without a log.
-        seen: by the name of a peer the last entry that it told before.
+        gated: whether it has a gate, and tells its peers when that permits a run.
+        seen: by the name of a peer the last entry that it told before, as its gate has sealed it.
     """
 
-    head: LogHead | None = None
-    seen: Annotated[dict[str, LogHead], Meta(max_length=1024)] = {}
+    gated: bool = False
+    seen: Annotated[dict[str, Annotated[str, Meta(max_length=512)]], Meta(max_length=1024)] = {}
 
 
 NO_LOGS = Logs()
@@ -53,7 +51,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         history: of the runs of the session that this worker has followed; not part of the key.
         labels: per input the label of this worker's copy, in MessagePack; none without one.
         stored: by name the versions that this worker holds of what the run loads.
-        logs: what it tells of its log, and knows of its peers' logs.
+        logs: what it remembers of its peers' logs.
     """
 
     run: Annotated[str, Meta(max_length=1024)]
@@ -135,6 +133,16 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         }
         names = [name for name in words if getattr(self, name) != getattr(other, name)]
         return " and ".join(words[name] for name in names)
+
+
+def shared_name(coordinator: str, session: str, run: str = "") -> str:
+    """Return the name of a run at all parties, or what the names of a session's runs begin with.
+
+    Example:
+        >>> shared_name("ann", "s", "s-0")
+        'ann:s:s-0'
+    """
+    return f"{quote(coordinator, safe='')}:{session}:{run}"
 
 
 @functools.lru_cache(maxsize=256)

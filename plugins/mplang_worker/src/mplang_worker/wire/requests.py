@@ -124,11 +124,13 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         credentials: credentials of all parties, by rank, as they gave them when it was opened.
         native: those of their MPC processes that have links, likewise, by native service.
         generation: number that grows after each failure.
+        receipt: what this worker's gate has signed of its log for the coordinator last, if it has.
     """
 
     credentials: Credentials
     native: Annotated[dict[Service, Credentials], Meta(max_length=16)] = {}
     generation: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    receipt: Annotated[str, Meta(max_length=512)] = ""
 
     @classmethod
     def read(cls, data: Buffer) -> LinkRequest:

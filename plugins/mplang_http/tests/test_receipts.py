@@ -1,0 +1,75 @@
+"""Receipts that a coordinator keeps: of each gate the last one, whoever wrote it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from mplang_http.cli.receipts import receipts as command
+from mplang_http.coordinator.receipts import Receipt, Receipts, receipts_path
+
+from mplang_core.errors import ConfigError
+
+GATE = "a" * 64
+
+
+def receipt(number: int, party: str = "bank", when: float = 0.0) -> Receipt:
+    text = f"{number}:{'b' * 64}:{'c' * 64}:{'d' * 128}"
+    return Receipt(party, "https://bank:9000", f"s-{number}", when, text)
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return receipts_path()
+
+
+def test_the_last_receipt_of_a_gate_is_told_to_it_whoever_got_it(path):
+    first, second = Receipts(), Receipts()
+    assert first.latest(GATE) == ""
+    assert not path.exists()
+    for number in (3, 9, 7):
+        first.keep(GATE, receipt(number))
+    second.keep("b" * 64, receipt(12, "shop"))
+    assert second.latest(GATE) == receipt(9).text
+    assert [each.head for each in second.all() if each.party == "bank"] == [
+        f"bank={number}:{'b' * 64}" for number in (3, 9, 7)
+    ]
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    for each in (first, second):
+        each.close()
+
+
+@pytest.mark.parametrize("text", ["", "x:y", "9" * 20 + ":", "1:" + "b" * 600])
+def test_what_is_no_receipt_is_not_kept(path, text):
+    kept = Receipts()
+    kept.keep(GATE, receipt(1)._replace(text=text))
+    assert kept.latest(GATE) == ""
+
+
+def test_a_host_that_can_write_nothing_runs_and_says_so_once(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    kept = Receipts(tmp_path / "file" / "receipts.db")
+    for number in (1, 2):
+        kept.keep(GATE, receipt(number))
+    assert kept.latest(GATE) == receipt(2).text
+    (message,) = caplog.messages
+    assert "receipts of runs are not kept in" in message
+
+
+def test_receipts_are_listed_and_forgotten(path, capsys):
+    kept = Receipts()
+    kept.keep(GATE, receipt(3))
+    kept.keep("b" * 64, receipt(5, "shop", 60.0))
+    command()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"1970-01-01T00:00:00+00:00 bank=3:{'b' * 64} s-3 https://bank:9000",
+        f"1970-01-01T00:01:00+00:00 shop=5:{'b' * 64} s-5 https://bank:9000",
+    ]
+    command(party="shop", as_json=True)
+    assert '"text": "5:' in capsys.readouterr().out
+    command(forget="bank")
+    assert kept.latest(GATE) == ""
+    with pytest.raises(ConfigError, match="there are no receipts of bank"):
+        command(forget="bank")
