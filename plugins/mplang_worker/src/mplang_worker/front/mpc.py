@@ -15,7 +15,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.engine_start import EngineStarter
-from mplang_worker.front.session import FrontSession
+from mplang_worker.front.session import FrontSession, fail_start
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.tls.credentials import Credential
@@ -115,6 +115,7 @@ class FrontMpc:
     async def _start(self, session: FrontSession) -> None:
         mpc, link = session.mpc, secrets.token_hex(16)
         ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        mpc.ready = ready
 
         def on_event(message: dict[str, Any], file: int | None) -> None:
             if file is not None:
@@ -123,8 +124,7 @@ class FrontMpc:
                 ready.set_result(message["key"])
 
         def on_end() -> None:
-            if not ready.done():
-                ready.set_exception(ConnectionError("it has ended"))
+            fail_start(ready, "it has ended")
             self._begin(self._lost(session, process))
 
         process = await self._starter.start_mpc(session, link, on_event, on_end)
@@ -171,6 +171,7 @@ class FrontMpc:
         """
         process, session.mpc.process = session.mpc.process, None
         self._links.pop(session.mpc.link, None)
+        fail_start(session.mpc.ready, why)
         if process is not None:
             with contextlib.suppress(OSError):
                 await process.end(why, kill=True)
