@@ -32,7 +32,7 @@ from mplang_worker.front.live_config import ConfigFile, LiveConfig
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
-from mplang_worker.front.session import FrontSession, Key, check_room
+from mplang_worker.front.session import FrontSession, Key, check_room, fail_start
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
@@ -178,8 +178,8 @@ class Engines:
             ``native``, of its MPC processes that have links, by native service.
 
         Raises:
-            RequestError: the request is invalid, there are too many sessions, or an engine does
-                not start.
+            RequestError: the request is invalid, there are too many sessions, an engine does
+                not start, or the session is closed meanwhile.
         """
         request = SessionRequest.read(body, self._config)
         key = (coordinator, name)
@@ -191,9 +191,12 @@ class Engines:
             raise RequestError(409, "taken", "this session has other parties")
         session.seen = time.monotonic()
         assert session.started is not None
-        credential, native = await asyncio.gather(
-            asyncio.shield(session.started), self.mpc.open(session, request.native)
-        )
+        try:
+            credential, native = await asyncio.gather(
+                asyncio.shield(session.started), self.mpc.open(session, request.native)
+            )
+        except RequestError as error:  # perhaps it was closed before it was open
+            raise (self._ended.error(key) if session.closed else error) from None
         return {
             "credential": msgspec.to_builtins(credential),
             "native": msgspec.to_builtins(native),
@@ -423,7 +426,6 @@ class Engines:
             why = f"its engine has ended: {type(error).__name__}"
         if not session.ready.done():
             self._starter.failed()
-            session.ready.set_exception(ConnectionError(why))
         self._forget(session, why, failed=True)
         self.check_warm()
 
@@ -499,6 +501,7 @@ class Engines:
         level = logging.ERROR if failed else logging.INFO
         with log_cause(session.key[0]), log_context(session.key[1]):
             log.log(level, "the session of %s is closed: %s", session.key[0], why)
+        fail_start(session.ready, why)
         session.jobs.fail(why)
         self._questions.forget(session)
         self.gate.forget(session)

@@ -15,7 +15,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.engine_start import EngineStarter
-from mplang_worker.front.session import FrontSession, SessionMpc
+from mplang_worker.front.session import FrontSession, SessionMpc, fail_start
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.tls.credentials import Credential
@@ -118,6 +118,7 @@ class FrontMpc:
     async def _start(self, session: FrontSession, mpc: SessionMpc) -> None:
         link = secrets.token_hex(16)
         ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        mpc.ready = ready
 
         def on_event(message: dict[str, Any], file: int | None) -> None:
             if file is not None:
@@ -126,8 +127,7 @@ class FrontMpc:
                 ready.set_result(message)
 
         def on_end() -> None:
-            if not ready.done():
-                ready.set_exception(ConnectionError("it has ended"))
+            fail_start(ready, "it has ended")
             self._begin(self._lost(session, mpc, process))
 
         process = await self._starter.start_mpc(session, mpc.service, link, on_event, on_end)
@@ -198,6 +198,7 @@ class FrontMpc:
         process, mpc.process = mpc.process, None
         self._links.pop(mpc.link, None)
         mpc.link = ""
+        fail_start(mpc.ready, why)
         if process is not None:
             with contextlib.suppress(OSError):
                 await process.end(why, kill=True)

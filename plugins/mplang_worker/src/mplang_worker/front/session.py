@@ -59,6 +59,7 @@ class SessionMpc:
         credentials: those of the MPC processes of all parties, by rank, once it is linked.
         ends: the ends of their links, by rank, once it is linked.
         starting: held by who starts it.
+        ready: the key of the process that starts; ``None`` before the first.
         baseline: bytes of memory that the process had at its start.
     """
 
@@ -71,6 +72,7 @@ class SessionMpc:
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.starting = asyncio.Lock()
+        self.ready: asyncio.Future[Any] | None = None
 
 
 class FrontSession:
@@ -207,6 +209,18 @@ class FrontSession:
         if threads > limits.threads:
             return f"it had more than {limits.threads} threads (limits.threads)"
         return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""
+
+
+def fail_start(ready: asyncio.Future[Any] | None, why: str) -> None:
+    """Fail whoever waits for a process to be ready, as it was ended; do nothing once it is ready.
+
+    Args:
+        ready: the key of the process.
+        why: text of the error.
+    """
+    if ready is not None and not ready.done():
+        ready.set_exception(ConnectionError(why))
+        ready.exception()  # whoever started it may have gone
 
 
 def check_room(
