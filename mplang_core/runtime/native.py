@@ -98,17 +98,17 @@ class NativeSpec:
     ports: bool = False
 
     @classmethod
-    def of(cls, found: Any) -> NativeSpec:
+    def of(cls, named: object) -> NativeSpec:
         """Return what an entry point of the group names, a bare function as a service with links.
 
         Raises:
             TypeError: it is none.
         """
-        if isinstance(found, NativeSpec):
-            return found
-        if not callable(found):
-            raise TypeError(f"a native service is a function or a NativeSpec, got {found!r}")
-        return cls(found)
+        if isinstance(named, NativeSpec):
+            return named
+        if not callable(named):
+            raise TypeError(f"a native service is a function or a NativeSpec, got {named!r}")
+        return cls(named)
 
 
 class NativeCalls(Protocol):
