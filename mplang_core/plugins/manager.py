@@ -289,8 +289,8 @@ ASKED = ("settings", "configure", "preload", "doctor")
 _BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
 """Registries whose names begin with that of a plugin's entry point."""
 
-_OTHERS: list[Namespace[Any]] = [device_kinds, transfers, backends, passes, diagnostics, native_ops]
-NAMESPACES = (registry.feops, *_BY_PREFIX, *_OTHERS)
+_BY_NAME = (device_kinds, transfers, backends, passes, diagnostics, native_ops)
+NAMESPACES = (registry.feops, *_BY_PREFIX, *_BY_NAME)
 """All registries that plugins extend."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from mplang_core.errors import AdmissionError
+from mplang_core.errors import AdmissionError, KernelError
 from mplang_core.runtime.communicator import Communicator
 from mplang_core.runtime.kernels import native_ops
 
@@ -98,17 +98,17 @@ class NativeSpec:
     ports: bool = False
 
     @classmethod
-    def of(cls, found: Any) -> NativeSpec:
+    def of(cls, named: object) -> NativeSpec:
         """Return what an entry point of the group names, a bare function as a service with links.
 
         Raises:
             TypeError: it is none.
         """
-        if isinstance(found, NativeSpec):
-            return found
-        if not callable(found):
-            raise TypeError(f"a native service is a function or a NativeSpec, got {found!r}")
-        return cls(found)
+        if isinstance(named, NativeSpec):
+            return named
+        if not callable(named):
+            raise TypeError(f"a native service is a function or a NativeSpec, got {named!r}")
+        return cls(named)
 
 
 class NativeCalls(Protocol):
@@ -153,17 +153,20 @@ def native_calls(ctx: KernelContext) -> NativeCalls | None:
 
     Raises:
         AdmissionError: the session has no such service.
+        KernelError: the kernel declares none.
     """
     natives = getattr(ctx.interpreter, "natives", None)  # not every backend has observed workers
     if natives is None:
         return None
     opcode = ctx.op.opcode
     service = native_ops.peek(opcode)
+    if service is None:
+        raise KernelError(f"{opcode} calls a native service, and its kernel declares no native=…")
     calls: NativeCalls | None = natives.get(service)
     if calls is None:
         raise AdmissionError(
-            f'{opcode} computes in a process of its own, with native="{service}", which this '
-            f'session has not: it was opened without native: ["{service}"]. The host asks for it '
-            "where the package with the kernel is installed; install it there, too"
+            f"{opcode} computes in a process of its own, which this session has not: it was opened "
+            f'without native: ["{service}"]. The host asks for it where the package with the '
+            "kernel is installed; install it there, too"
         )
     return calls

@@ -115,7 +115,7 @@ class RemoteWorker:
         body = json.dumps({**request, "rank": self.rank}).encode()
         found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
         self._gate = str(found["credential"].get("gate", ""))
-        return found["credential"], found["native"]
+        return found["credential"], dict(found["native"].items())
 
     def link(self, request: Mapping[str, Any]) -> None:
         """Link it to its peers.

@@ -299,8 +299,8 @@ class Engines:
         session, request = self.find(coordinator, name), LinkRequest.read(body)
         process = session.process
         linked = {name for name, each in session.natives.items() if each.credential is not None}
-        given = [request.credentials, *request.native.values()]
-        fit = all(len(each) == len(session.parties) for each in given)
+        by_process = [request.credentials, *request.native.values()]
+        fit = all(len(each) == len(session.parties) for each in by_process)
         if process is None or not fit or not request.native.keys() <= linked:
             raise RequestError(
                 422, "parties", "each party of the session has a credential, and so has its MPC "

@@ -171,7 +171,7 @@ class FrontMpc:
         self.crashes += 1
         why = await process.end("")
         with log_cause(session.key[0]), log_context(session.key[1]):
-            log.error("the MPC process of a session has ended: %s", why)
+            log.error("the MPC process of a session, for %s, has ended: %s", mpc.service, why)
 
     def replace(self, session: FrontSession, service: str) -> None:
         """End an MPC process of a session that hangs; another one serves the next run.

@@ -116,20 +116,20 @@ class SessionCredentials:
             AdmissionError: one is refused.
             RequestError: that of this party is another one.
         """
-        apart = [(session.natives[service], given) for service, given in native.items()]
+        apart = [(session.natives[service], theirs) for service, theirs in native.items()]
 
         def verify() -> tuple[list[LinkEnd], list[list[LinkEnd]]]:
             engines = self.verify(session, "engine", session.link, credentials)
             return engines, [
-                self.verify(session, "mpc", mpc.link, given, mpc.service) for mpc, given in apart
+                self.verify(session, "mpc", mpc.link, theirs, mpc.service) for mpc, theirs in apart
             ]
 
         ends, ends_apart = await asyncio.get_running_loop().run_in_executor(None, verify)
         processes: list[FrontSession | SessionMpc] = [session, *(mpc for mpc, _ in apart)]
         before = [(each.credentials, each.ends) for each in processes]
         session.credentials, session.ends = credentials, ends
-        for (mpc, given), its_ends in zip(apart, ends_apart, strict=True):
-            mpc.credentials, mpc.ends = given, its_ends
+        for (mpc, theirs), its_ends in zip(apart, ends_apart, strict=True):
+            mpc.credentials, mpc.ends = theirs, its_ends
         try:
             verify()  # again, as others may be believed by now
         except BaseException:

@@ -162,8 +162,8 @@ class EngineCalls:
         answer: Message
         parts: Sequence[Any] = ()
         try:
-            found, parts = method(message, buffers)
-            answer = {"ok": found}
+            plain, parts = method(message, buffers)
+            answer = {"ok": plain}
         except BaseException as error:
             self._party.resources = {}
             known = isinstance(error, MPLangError)
@@ -213,10 +213,10 @@ def native_spec(service: str) -> NativeSpec:
         RunError: there is none.
         PluginLoadError: its package did not load.
     """
-    found = plugin_manager.entry(NATIVE, service)
-    if found is None:
+    named = plugin_manager.entry(NATIVE, service)
+    if named is None:
         raise RunError(f"there is no native service {service!r} here")
-    return NativeSpec.of(found)
+    return NativeSpec.of(named)
 
 
 def _keep_freed_memory() -> None:
