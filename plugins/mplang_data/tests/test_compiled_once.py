@@ -139,6 +139,8 @@ def test_workers_run_what_was_compiled(tmp_path, monkeypatch):
             assert total(mp.evaluate(host, compiled, 7, mode=mode)) == 100
     assert program.times == 1
     assert digests == [reviewed] * 2
+    assert compiled.program.digest == reviewed
+    assert mp.analysis.disclosure(compiled).sentences()
 
 
 def test_a_data_set_without_a_schema_is_named_when_it_is_compiled():

@@ -99,6 +99,28 @@ def test_a_missing_declassifier():
     assert '"aggregates" (bank.cedar:5), lacks: context.k >= 20 (k is 0)' in text
 
 
+def test_another_function_of_a_guard_is_named_and_no_guard_is_advised():
+    def total():
+        people = mp.dataset("bank", "people", ["id", "pay"])
+        return mp.guard.aggregate(people, unit="id", k=2, pay=("pay", "sum"))
+
+    rules = (
+        RUNS
+        + """
+    @id("numbers") permit (principal, action == Action::"fetch", resource) when {
+      context.declassifiers.contains("guard") &&
+      [Aggregate::"mean(people.pay)"].containsAll(context.aggregates)
+    };
+    """
+    )
+    decision, text = decided(total, rules)
+    (refused,) = decision.refused
+    assert refused.request.context["declassifiers"] == ("guard",)
+    assert '"numbers" (bank.cedar:5), lacks: [Aggregate::"mean(people.pay)"]' in text
+    assert "(not among them: sum(people.pay))" in text
+    assert "mp.guard" not in text
+
+
 def test_a_receiver_too_many():
     rules = (
         RUNS

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from mplang_tables import arrow, arrow_schema, table_type
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
@@ -89,6 +90,17 @@ def test_categories_of_any_layout_become_their_values(sim, kind):
     )
     found = mp.fetch(sim, put(sim, pa.table({"a": pa.chunked_array([words, words[:1]])})))
     assert found.to_pydict() == {"a": ["b", None, "a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view(), pa.date64()]
+)
+def test_the_table_of_an_engine_with_its_own_layouts_becomes_plain_as_its_error_says(kind):
+    found = pa.table({"a": pa.array([], kind)})
+    with pytest.raises(TypeError, match=r"column 'a' .*; mplang_tables\.arrow\.plain makes"):
+        table_type(found)
+    promised = table_type(arrow.plain(found))
+    assert arrow.cast(found, promised).schema == arrow_schema(promised)
 
 
 def test_a_value_of_a_plugin_is_put(host):

@@ -16,6 +16,9 @@ _TYPES = {
     *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(digits + 1)),
 }
 
+# as polars, pandas or DuckDB give them
+_OTHER_LAYOUTS = ("large_", "string_view", "binary_view", "date64", "dictionary<")
+
 _NUMBERS = re.compile("u?int|float|double|decimal|bool")
 
 
@@ -71,6 +74,11 @@ def _advice(type: str) -> str:
         return 'nothing is in it; give it a type, as by astype("float64") or astype("string")'
     if type.startswith("timestamp"):
         return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
+    if type.startswith(_OTHER_LAYOUTS):
+        return (
+            "tables of programs have one layout for each kind of values; mplang_tables.arrow.plain "
+            "makes a table of it"
+        )
     return (
         "expected an Arrow type as pyarrow writes it: bool, int64, double, string, binary, "
         "date32[day], time64[us] (or ns), timestamp[us] (or s, ms, ns), decimal128(10, 2), … "

@@ -126,7 +126,8 @@ class ContractSuite(Suite, kit=True):
                 expected="the same program for a function that reads the same, and another one "
                 "after a variable of its closure has changed",
                 got="a new program" if compiled(1) is not one else "the program of the old value",
-                fix="return compiled_once(…) of mplang_cache, or declare caching.scope='none'",
+                fix="return compiled_once(…) of mplang_cache, with is_fixed= for objects of your "
+                "engine that functions name and that never change; or declare caching.scope='none'",
             )
 
 
