@@ -326,7 +326,7 @@ class Gate:
             last = f"(more of today are not on record) {why}"
             with self._recording(coordinator, always=True) as writing:
                 writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": last}))
-        return full(self._party, why, self._most)
+        return full(self._party, coordinator, why, self._most)
 
     def _failed(self, error: LedgerError) -> AdmissionError:
         self._failure = str(error)
