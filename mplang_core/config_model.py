@@ -74,11 +74,13 @@ class StrictModel(BaseModel):
     @classmethod
     def _meant(cls, loc: Sequence[int | str]) -> str:
         """Return the field that an unknown one may be meant for, as the end of a message."""
-        model: Any = cls
+        model: type[StrictModel] = cls
         for each in loc[:-1]:
-            model = getattr(model.model_fields.get(each), "annotation", None)
-            if not (isinstance(model, type) and issubclass(model, StrictModel)):
+            field = model.model_fields.get(str(each))
+            kind = None if field is None else field.annotation
+            if not (isinstance(kind, type) and issubclass(kind, StrictModel)):
                 return ""
+            model = kind
         close = difflib.get_close_matches(str(loc[-1]), model.model_fields, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 

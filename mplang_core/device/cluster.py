@@ -175,7 +175,6 @@ class ClusterSpec(StrictModel):
         """The number of parties."""
         return len(self.nodes)
 
-    @of_user
     def device(self, name: str) -> Device:
         """Return a device with its kind and its complete configuration.
 

@@ -361,7 +361,6 @@ def test_a_traceback_has_the_users_lines_alone(simulate, monkeypatch):
         lambda: mp.ClusterSpec.simple(0),
         lambda: mp.ClusterSpec.from_yaml("there-is-none.yaml"),
         lambda: mp.ClusterSpec.from_dict({"nodes": [{}], "devices": {"P0": {"kind": "PUP"}}}),
-        lambda: mp.ClusterSpec.simple(1).device("P7"),
     ],
 )
 def test_a_slip_in_the_cluster_has_the_users_line_alone(slip):
