@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import difflib
+from collections.abc import Sequence, Set
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
@@ -66,8 +67,22 @@ class StrictModel(BaseModel):
             if problem["type"] == "missing" or (cls.secret and cls.secret >= {*loc[:1]}):
                 got = ""
             path = ".".join(map(str, loc)) or "the whole"
-            lines.append(f"{title}: field {path!r}: {problem['msg']}{got}")
+            meant = cls._meant(loc) if problem["type"] == "extra_forbidden" else ""
+            lines.append(f"{title}: field {path!r}: {problem['msg']}{got}{meant}")
         return "\n".join(lines)
+
+    @classmethod
+    def _meant(cls, loc: Sequence[int | str]) -> str:
+        """Return the field that an unknown one may be meant for, as the end of a message."""
+        model: type[StrictModel] = cls
+        for each in loc[:-1]:
+            field = model.model_fields.get(str(each))
+            kind = None if field is None else field.annotation
+            if not (isinstance(kind, type) and issubclass(kind, StrictModel)):
+                return ""
+            model = kind
+        close = difflib.get_close_matches(str(loc[-1]), model.model_fields, n=1)
+        return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _short(value: Any, limit: int = 80) -> str:

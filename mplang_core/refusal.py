@@ -68,8 +68,9 @@ class Refusal:
             ``shut`` until the owner has mended rules or log, or a ``log`` that a peer remembers
             otherwise.
         action: what the program would do: ``run``, ``read``, ``disclose``, ``forward``, ``fetch``,
-            ``store``, ``put`` or ``rely``.
-        resource: what it would do that to, or who would get it, as ``Host::"analyst"``.
+            ``store``, ``put`` or ``rely``; empty for anything.
+        resource: what it would do that to, or who would get it, as ``Host::"analyst"``; whose
+            requests are refused, or empty for everybody's, where it may do nothing at all.
         what: the kind of row of the disclosure table that it is about, as ``result``; or empty.
         rules: the rules that forbid it, or the nearest one that permits it, each with file and
             line: ``"numbers" (bank.cedar:4)``.
@@ -117,7 +118,9 @@ class Refusal:
     def _title(self) -> str:
         what = f" ({self.what})" if self.what else ""
         at = f" at {self.location}" if self.location else ""
-        return printable(f"{self.party} refuses {self.action} of {self.resource}{what}{at}")
+        of = f" of {self.resource}" if self.resource else ""
+        action = self.action or "everything"
+        return printable(f"{self.party} refuses {action}{of}{what}{at}")
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         """Yield name and text of each field that is not in the title; escaped."""

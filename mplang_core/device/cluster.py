@@ -17,6 +17,7 @@ from mplang_core.errors import ConfigError
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.suggest import install_hint
+from mplang_core.tracebacks import of_user
 
 
 class NoConfig(StrictModel):
@@ -82,6 +83,7 @@ class ClusterSpec(StrictModel):
     devices: dict[str, DeviceSpec]
     frontends: tuple[str, ...] = ()
 
+    @of_user
     def __init__(
         self,
         nodes: Sequence[Node | Mapping[str, Any]] = (),
@@ -102,6 +104,7 @@ class ClusterSpec(StrictModel):
                 self.device(name)
 
     @classmethod
+    @of_user
     def simple(cls, world_size: int) -> ClusterSpec:
         """Return a cluster of nodes without addresses, with default devices.
 
@@ -116,6 +119,7 @@ class ClusterSpec(StrictModel):
         return cls([Node(rank=i) for i in range(world_size)])
 
     @classmethod
+    @of_user
     def from_dict(cls, description: Mapping[str, Any]) -> ClusterSpec:
         """Return the cluster of a description with the structure of the YAML file.
 
@@ -140,6 +144,7 @@ class ClusterSpec(StrictModel):
         return cls(**description)
 
     @classmethod
+    @of_user
     def from_yaml(cls, path: str | os.PathLike[str]) -> ClusterSpec:
         """Return the cluster of a YAML file.
 

@@ -13,6 +13,7 @@ from mplang_core.ir import Program
 from mplang_core.namespace import Namespace
 from mplang_core.simp.host import HostVar, SimpHost
 from mplang_core.suggest import install_hint
+from mplang_core.tracebacks import of_user
 
 Rehearse: TypeAlias = Callable[[SimpHost, Program, Sequence[HostVar]], None]
 """``rehearse(host, program, inputs)`` runs a program of a host on made-up data; it tells, or raises
@@ -66,6 +67,7 @@ def rehearsal_of(name: Any) -> Rehearse:
     return found
 
 
+@of_user
 def connect(backend: str, cluster: Cluster, **options: Any) -> SimpHost:
     """Return the host of a backend for a cluster.
 

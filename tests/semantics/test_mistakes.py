@@ -352,6 +352,25 @@ def test_a_traceback_has_the_users_lines_alone(simulate, monkeypatch):
     assert "trace_into" in names
 
 
+@pytest.mark.parametrize(
+    "slip",
+    [
+        lambda: mp.connect("simulater", mp.ClusterSpec.simple(1)),
+        lambda: mp.connect("simulator", mp.ClusterSpec.simple(1), mdoe="launch"),
+        lambda: mp.ClusterSpec([{"nmae": "alice"}]),
+        lambda: mp.ClusterSpec.simple(0),
+        lambda: mp.ClusterSpec.from_yaml("there-is-none.yaml"),
+        lambda: mp.ClusterSpec.from_dict({"nodes": [{}], "devices": {"P0": {"kind": "PUP"}}}),
+    ],
+)
+def test_a_slip_in_the_cluster_has_the_users_line_alone(slip):
+    with pytest.raises(MPLangError) as error:
+        slip()
+    frames = traceback.extract_tb(error.value.__traceback__)
+    assert {frame.filename for frame in frames} == {__file__}
+    assert "mplang_core/" not in "".join(traceback.format_exception(error.value))
+
+
 @pytest.mark.once
 def test_an_error_of_the_user_keeps_its_line(simulate):
     def own(x):

@@ -370,7 +370,8 @@ def test_a_quota_that_is_used_up(bank, kind, limit):
     while not full.asks():
         pass
     (first,) = full.asks()
-    assert first.code == "quota"
+    assert (first.code, first.resource) == ("quota", 'Coordinator::"analyst"')
+    assert str(first).startswith('bank refuses everything of Coordinator::"analyst"')
     assert follow_to_success(full, full.asks, [kind]) > 0
 
 
@@ -386,7 +387,7 @@ def test_rules_that_are_wrong_are_told_to_their_owner_alone(bank):
     assert not shut.asks()
     shut.follows(Advice("rule", "", "permit (principal, action, resource) when { secret };"))
     (first,) = shut.asks()
-    assert first.code == "shut"
+    assert (first.code, first.action, first.resource) == ("shut", "", "")
     assert "secret" not in str(first)
     (check,) = first.advice
     assert "bank.cedar: line 3" in shut.runs(check.change, ok=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 
 import pytest
@@ -51,6 +52,9 @@ def test_rules_to_begin_with_permit_aggregates_only(folder):
     told = run(folder, "policy", "check", "pay.mpl", "--as", "bank", ok=False)
     assert '"aggregates for analyst"' in told
     assert "context.k >= 20 (k is 0)" in told
+    rules = re.findall(r"bank adds to its rules:\n((?:    .*\n)+)", told)
+    (folder / "rules" / "more.cedar").write_text("".join(rules))
+    assert "bank permits pay" in run(folder, "policy", "check", "pay.mpl")
 
 
 def test_what_is_permitted_is_listed(folder):

@@ -209,6 +209,7 @@ FACTS = {"alike": {"wire": "1"}, "plugins": [], "mode": "production", "data": {}
     [
         {"alike": {f"{i}": "1" for i in range(2000)}},
         {"alike": None},
+        {"alike": {"passes": "x" * 5000}},
         {"plugins": [{"name": "a"}]},
         {"plugins": 7},
         {"mode": None, "alike": "text"},
@@ -233,6 +234,33 @@ def test_a_catalogue_of_a_newer_worker_is_read():
     data = {"x": {"columns": {"a": "int64"}, "epsilon": 1}}
     found = known_data([WorkerFacts.read("bob", FACTS | {"data": data})])
     assert found["bob"]["x"].columns == {"a": "int64"}
+
+
+def test_long_settings_that_differ_at_their_end_differ():
+    names = [f"a-pass-with-a-long-name-{i}" for i in range(9)]
+    all_of_them = {"passes": ", ".join(names)}, {"passes": ", ".join(names[:-1])}
+    facts = [FACTS | {"alike": each} for each in (*all_of_them, all_of_them[0])]
+    workers = [WorkerFacts.read(name, each) for name, each in zip("abc", facts, strict=True)]
+    with pytest.raises(ConfigError, match="SHA-256") as error:
+        check_parties(workers)
+    assert "to have passes as most workers have it, at b: mplang plugins, and" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "mine", "others", "command"),
+    [
+        ("TONE", "warm", "not set", "unset TONE, and start the worker again"),
+        ("TONE", "not set", "warm", "export TONE=warm, and start the worker again"),
+        ("TONE", "not set", "$(x) ;y", "export 'TONE=$(x) ;y', and start the worker again"),
+        ("$(X)", "1", "2", "mplang doctor, and install the versions of the others"),
+    ],
+)
+def test_a_setting_that_differs_is_told_with_a_command(name, mine, others, command):
+    facts = [FACTS | {"alike": {name: value}} for value in (mine, others, others)]
+    workers = [WorkerFacts.read(who, each) for who, each in zip("abc", facts, strict=True)]
+    with pytest.raises(ConfigError) as error:
+        check_parties(workers)
+    assert str(error.value).endswith(f"as most workers have it, at a: {command}")
 
 
 def test_a_table_is_short_and_plain():

@@ -226,6 +226,22 @@ def test_an_unknown_section_is_told_with_those_that_there_are():
         WorkerConfig(name="alice", prot=9000)
 
 
+@pytest.mark.parametrize(
+    ("fields", "meant"),
+    [
+        ({"limts": {"jobs": 3}}, "limits"),
+        ({"gatte": {"policy": "x.cedar"}}, "gate"),
+        ({"prot": 9000}, "port"),
+        ({"limits": {"job": 3}}, "jobs"),
+    ],
+)
+def test_a_misspelt_field_is_told_with_what_was_meant(tmp_path, fields, meant):
+    file = tmp_path / "alice.yaml"
+    file.write_text(yaml.safe_dump({"name": "alice", **fields}))
+    with pytest.raises(ConfigError, match=f"did you mean '{meant}'"):
+        WorkerConfig.from_yaml(file)
+
+
 # -- what engines are told
 
 

@@ -105,6 +105,8 @@ def test_settings_that_differ(workers, monkeypatch):
             mp.connect("http", workers.spec)
         assert cell("(coordinator) node0 node1 node2").search(str(error.value))
         assert cell(f"{USE_CHANNELS} - not set not set 0").search(str(error.value))
+        command = f"at node2: unset {USE_CHANNELS}, and start the worker again"
+        assert str(error.value).endswith(command)
 
 
 def test_a_worker_that_comes_back_as_another(workers, monkeypatch):

@@ -95,8 +95,8 @@ def _look_up(
     if known is None:
         raise TypeError(
             "its schema is not known, as the program is compiled for no host, or one without data "
-            "sets. Compile it inside of `with mp.catalogue(…):`, or for a host by "
-            "compiled.trace(host), or give its type"
+            "sets. Compile it inside of `with mp.catalogue(…):`, by `mplang compile --catalogue "
+            "FILE`, or for a host by compiled.trace(host), or give its type"
         )
     described = known.get(owner, {}).get(name)
     if described is None:
@@ -142,5 +142,6 @@ def _unknown(party: str, name: str, known: list[str]) -> str:
     there = f"you may read {', '.join(known)}" if known else "you may read none of its data sets"
     return (
         f"not found: {there}. Its owner names it in the worker's `data`, and you among its "
-        "`readers`; without a host, give a catalogue by mp.catalogue(…), or its type"
+        "`readers`; without a host, give a catalogue by mp.catalogue(…) or `mplang compile "
+        "--catalogue FILE`, or its type"
     )

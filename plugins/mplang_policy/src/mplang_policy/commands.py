@@ -13,7 +13,7 @@ from mplang_analysis.ext import quoted
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.cases import read_cases
-from mplang_policy.decision import decide_program
+from mplang_policy.decision import Decision, decide_program
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.request import describe
@@ -36,6 +36,12 @@ Coordinator = Annotated[
 ]
 
 
+def owners_advice(decision: Decision, party: str) -> list[str]:
+    """Return what the owner could change, so that a program is permitted; each once, escaped."""
+    advice = (each for refusal in decision.refusals(party) for each in refusal.advice)
+    return list(dict.fromkeys(str(each) for each in advice if each.by == party))
+
+
 @policy.command()
 def check(
     program: Annotated[str, typer.Argument(help="An artifact, prog.mpl.")],
@@ -54,6 +60,8 @@ def check(
     decision = decide_program(owner.rules(), asked)
     if not decision.allowed:
         typer.echo(printable(decision.text(owner.party, paths_of(packed.program, decision))))
+        for change in owners_advice(decision, owner.party):
+            typer.echo(change)
         raise typer.Exit(1)
     admit(owner.checks(), Submission(packed.program, who, names.index(owner.party), names))
     typer.echo(printable(f"{owner.party} permits {quoted(packed.name)} for {who}:"))

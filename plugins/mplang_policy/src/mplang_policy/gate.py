@@ -451,7 +451,7 @@ class Gate:
             last = f"(more of today are not on record) {why}"
             with self._recording(coordinator, always=True) as writing:
                 writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": last}))
-        return full(self._party, why, self._most)
+        return full(self._party, coordinator, why, self._most)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:

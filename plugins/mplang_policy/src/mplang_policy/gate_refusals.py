@@ -16,21 +16,26 @@ from mplang_policy.quota import Used
 from mplang_policy.request import Entity
 
 
-def refuse(party: str, code: str, text: str, asked: str, *advice: Advice) -> AdmissionError:
+def refuse(
+    party: str, code: str, text: str, what: Entity | None, *advice: Advice
+) -> AdmissionError:
     """Return the error of what a gate refuses beside its rules.
 
     Args:
         party: name of the party.
         code: what refuses it; see :class:`Refusal`.
         text: why.
-        asked: digest of the program; empty if it is about none.
+        what: the program that is not run, whose requests are all refused, or ``None`` for anyone's.
         *advice: what can be changed.
     """
-    resource = Entity("Program", asked) if asked else Entity("Party", party)
-    made = Refusal(
-        party, code, "run" if asked else "put", str(resource), reason=text, advice=advice
-    )
+    action = "run" if what is not None and what.type == "Program" else ""
+    resource = "" if what is None else str(what)
+    made = Refusal(party, code, action, resource, reason=text, advice=advice)
     return AdmissionError(text, refusals=(made,))
+
+
+def _program(asked: ProgramRequest) -> Entity:
+    return Entity("Program", asked.program)
 
 
 def shut(party: str, what: str, coordinator: str = "") -> AdmissionError:
@@ -47,7 +52,7 @@ def shut(party: str, what: str, coordinator: str = "") -> AdmissionError:
         words = ["mplang", "policy", "check", "PROGRAM.mpl", "-c", "worker.yaml"]
         words += ["--coordinator", coordinator]
     advice = Advice("command", f"the {what} cannot be used", shlex.join(words), by=party)
-    return refuse(party, "shut", text, "", advice)
+    return refuse(party, "shut", text, None, advice)
 
 
 def other_log(party: str, peer: str, asked: ProgramRequest) -> AdmissionError:
@@ -61,21 +66,23 @@ def other_log(party: str, peer: str, asked: ProgramRequest) -> AdmissionError:
     text = f"{party} does not run it: {peer} remembers another log of {party}"
     change = shlex.join(["mplang", "audit", "forget", party, "-c", "worker.yaml"])
     why = f"once {peer} has heard why, its owner has its worker forget the log of before"
-    return refuse(party, "log", text, asked.program, Advice("command", why, change, by=peer))
+    return refuse(party, "log", text, _program(asked), Advice("command", why, change, by=peer))
 
 
-def full(party: str, text: str, most: Used) -> AdmissionError:
+def full(party: str, coordinator: str, text: str, most: Used) -> AdmissionError:
     """Return the error of a coordinator that has caused too much of a log.
 
     Args:
         party: name of the party.
+        coordinator: who has.
         text: why.
         most: what a coordinator may cause in a day.
     """
     name = next((name for name in Used._fields if f"gate.{name}" in text), "entries")
     change = f"gate: {{{name}: {2 * getattr(most, name)}}}"
     raised = Advice("setting", f"gate.{name} could be larger", change, by=party)
-    return refuse(party, "quota", text, "", Advice("wait", "quotas are of a day, UTC"), raised)
+    later = Advice("wait", "quotas are of a day, UTC")
+    return refuse(party, "quota", text, Entity("Coordinator", coordinator), later, raised)
 
 
 def used_up(party: str, why: str, asked: ProgramRequest, command: str) -> AdmissionError:
@@ -89,7 +96,7 @@ def used_up(party: str, why: str, asked: ProgramRequest, command: str) -> Admiss
     """
     text = f"{party} does not run {quoted(asked.name)}: {why}"
     again = Advice("command", f"once {party} has approved it again, it runs", command, by=party)
-    return refuse(party, "approval", text, asked.program, again)
+    return refuse(party, "approval", text, _program(asked), again)
 
 
 def over(
@@ -116,7 +123,7 @@ def over(
         for data_set, amount in wanted.items()
         for each in _of_budget(party, asked, data_set, amount, spent, budgets.get(data_set))
     )
-    return refuse(party, "budget", text, asked.program, *advice)
+    return refuse(party, "budget", text, _program(asked), *advice)
 
 
 def _of_budget(

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mplang_analysis import StorageUse, Stored, differences, storage_of
+from mplang_analysis.ext import quoted, shortened
 
 from mplang_core import Program
-from mplang_core.ext import SECTIONS, ConfigError, plugin_manager, printable
-from mplang_http.base.plugin_versions import USED, Versions, installed, may_differ, misfits
-from mplang_http.wire.protocols import PROTOCOLS
+from mplang_core.ext import CORE, SECTIONS, ConfigError, plugin_manager, printable
+from mplang_http.base.plugin_versions import OWN, USED, Versions, installed, may_differ, misfits
 from mplang_http.wire.versions import own_versions
 
 COORDINATOR = "(coordinator)"  # no worker can have this name
-MAX_CELL, MAX_ROWS = 60, 1000  # characters and number of what a worker tells
+MAX_TEXT, MAX_ROWS = 4000, 1000  # characters and number of what a worker tells
+MAX_CELL = 60  # bytes of a text that a table shows; its length and SHA-256 follow if it has more
+MAX_SETTINGS = 20  # that there is advice on
+NOT_SET = "not set"
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,60}")  # of the environment
+PACKAGES = {"wire": (CORE,), "link": OWN}
+"""The packages whose versions bring a protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +132,21 @@ def check_parties(workers: list[WorkerFacts]) -> None:
         return
     mine, told = own.there, {COORDINATOR: own.there}
     told |= {each.name: each.versions.there for each in workers}
-    rows = {party: {n: v for n, v in has.items() if n in wrong} for party, has in told.items()}
+    rows = {
+        party: {n: shortened(v, MAX_CELL) for n, v in has.items() if n in wrong}
+        for party, has in told.items()
+    }
     table = differences(rows)
+    wanted = {each for name in wrong for each in PACKAGES.get(name, (name,))}
     others = {
-        party: {n: mine[n] for n in sorted(wrong & mine.keys()) if has.get(n, mine[n]) != mine[n]}
+        party: {n: mine[n] for n in sorted(wanted & mine.keys()) if has.get(n, mine[n]) != mine[n]}
         for party, has in told.items()
         if party != COORDINATOR
     }
-    advice = _advice("to have the coordinator's versions", others)
+    advice = [
+        *_advice("to have the coordinator's versions", others),
+        *_settings_advice(sorted(wrong - mine.keys()), workers),
+    ]
     raise ConfigError(
         "\n".join(["the parties do not fit together; make these the same:", table, *advice])
     )
@@ -176,8 +192,7 @@ def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
 def _advice(what: str, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield what to install where: packages and versions of this process, not those of others."""
     commands = {
-        party: [f"'{n}=={v}'" for n, v in packages.items() if n not in PROTOCOLS]
-        for party, packages in wanted.items()
+        party: [f"'{n}=={v}'" for n, v in packages.items()] for party, packages in wanted.items()
     }
     if any(commands.values()):
         yield f"{what}:"
@@ -186,5 +201,33 @@ def _advice(what: str, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[str]
             yield f"  at {party}: pip install {' '.join(packages)}"
 
 
+def _settings_advice(names: Sequence[str], workers: Sequence[WorkerFacts]) -> Iterator[str]:
+    """Yield what to run where for settings that only workers have: what most of them have."""
+    for name in names[:MAX_SETTINGS]:
+        values = {each.name: each.versions.there.get(name) for each in workers}
+        counted = Counter(value for value in values.values() if value is not None)
+        most = counted.most_common(1)[0][0]
+        for party, value in values.items():
+            if value not in (None, most):
+                command = _command(name, most)
+                yield f"to have {quoted(name)} as most workers have it, at {party}: {command}"
+
+
+def _command(name: str, value: str) -> str:
+    if name == "passes":
+        return "mplang plugins, and install or remove what has other passes than at the others"
+    if not VARIABLE.fullmatch(name):  # but what a package has built in
+        return "mplang doctor, and install the versions of the others"
+    command = f"unset {name}" if value == NOT_SET else shlex.join(["export", f"{name}={value}"])
+    return f"{command}, and start the worker again"
+
+
 def _cell(text: Any) -> str:
-    return printable(str(text))[:MAX_CELL]
+    """Return a text that a worker tells, whole: what is cut would be the same as others.
+
+    Raises:
+        ValueError: it is too long.
+    """
+    if len(cell := printable(str(text))) > MAX_TEXT:
+        raise ValueError("too much")
+    return cell

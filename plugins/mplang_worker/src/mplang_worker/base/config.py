@@ -24,6 +24,7 @@ from mplang_worker.base.sections import (
     DATA,
     GATE,
     SINK,
+    no_section,
     section_names,
     section_of,
     section_packages,
@@ -344,6 +345,8 @@ class WorkerConfig(EngineConfig):
     def _read_sections(cls, sections: dict[str, Any]) -> dict[str, Any]:
         for name in sections.keys() & cls.model_fields.keys():
             raise ValueError(f"{name} is a field of its own")
+        for name in sorted(sections.keys() - section_names()):
+            raise ValueError(no_section(name, cls.model_fields))
         return {name: _read_section(name, each, os.sep) for name, each in sections.items()}
 
     @model_validator(mode="after")

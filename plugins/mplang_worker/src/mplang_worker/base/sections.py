@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
 from typing import cast
 
 from mplang_core.ext import SECTIONS, ConfigError, PluginError, plugin_manager
@@ -64,7 +66,16 @@ def store_section() -> StoreSection:
     return cast(StoreSection, section_of(SINK))
 
 
-def no_section(name: str) -> str:
-    """Return the text of an error: no installed package has a section of a name."""
-    there = ", ".join(section_names()) or "none"
-    return f"field {name!r}: no installed package has a section {name!r}; there are {there}"
+def no_section(name: str, fields: Collection[str] = ()) -> str:
+    """Return the text of an error: no installed package has a section of a name.
+
+    Args:
+        name: the name.
+        fields: the fields of the worker, which it may be a slip of the pen for.
+    """
+    sections = section_names()
+    close = difflib.get_close_matches(name, [*fields, *sections], n=1)
+    slip = (
+        f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sections) or 'none'}"
+    )
+    return f"field {name!r}: no installed package has a section {name!r}{slip}"

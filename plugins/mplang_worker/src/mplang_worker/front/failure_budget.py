@@ -118,7 +118,7 @@ class FailureBudget:
         text = "a larger limit lets it fail, and so tell, more often; counting begins anew"
         change = f"limits: {{failures: {2 * self.limit}}}"
         advice = Advice("setting", text, change, by=self._worker)
-        resource = f"Party::{in_quotes(self._worker)}"
+        resource = f"Coordinator::{in_quotes(coordinator)}"
         made = Refusal(
             self._worker, "failures", "run", resource, reason=error.text, advice=(advice,)
         )
