@@ -76,6 +76,7 @@ class Decision(NamedTuple):
         approval: the approval by which it may run, if it needs one.
         remarks: why the approvals that there are do not count.
         notes: what can be changed, so that they permit it.
+        rules: the rules that were asked.
     """
 
     requests: Sequence[Request]
@@ -85,6 +86,7 @@ class Decision(NamedTuple):
     approval: Approval | None = None
     remarks: Sequence[str] = ()
     notes: Sequence[str] = ()
+    rules: Rules | None = None
 
     @property
     def allowed(self) -> bool:
@@ -159,7 +161,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
         for request, verdict in denied[:MAX_TOLD]
     ]
     needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
-    return Decision(asked, refused, len(denied) - len(refused), needs)
+    return Decision(asked, refused, len(denied) - len(refused), needs, rules=rules)
 
 
 def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = False) -> Decision:
