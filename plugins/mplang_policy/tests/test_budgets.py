@@ -94,7 +94,7 @@ def test_what_is_refused_uses_up_nothing(made, tmp_path):
     assert asks(gate, noisy(0.4, often=3)) != ""
     with closing(Ledger(tmp_path / "gate.db", read_only=True)) as ledger:
         assert ledger.spent() == {}
-        assert [each.kind for each in ledger.entries()] == ["refusal"]
+        assert [each.kind for each in ledger.entries()] == ["rules", "refusal"]
 
 
 def test_a_count_that_was_changed_is_found(made, tmp_path):

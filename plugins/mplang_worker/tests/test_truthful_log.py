@@ -190,6 +190,17 @@ def test_twenty_coordinators_at_once_accuse_nobody(others):
     nobody_is_accused(others, 200)
 
 
+def test_what_decides_is_on_record_before_the_first_run(parties):
+    """The start, the configuration, the rules and the certificates; and another certificate."""
+    wait_until(lambda: parties.kinds("bank")["certificates"] == 1, "the certificates are on record")
+    first = [each.kind for each in parties.log("bank")][:4]
+    assert sorted(first) == ["certificates", "configuration", "rules", "start"]
+    other = make_certificates(parties.folder / "other", ["bank"])["bank"].ca
+    with open(parties.files["bank"].ca, "a", encoding="utf-8") as file:  # one more is believed
+        file.write(Path(other).read_text(encoding="utf-8"))
+    wait_until(lambda: parties.kinds("bank")["certificates"] == 2, "the change is on record")
+
+
 def test_the_last_run_is_not_taken_back(parties):
     """Not its entry, and not what it has used up; whoever comes next, and whatever code runs."""
     parties.run()

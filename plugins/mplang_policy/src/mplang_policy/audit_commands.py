@@ -39,7 +39,7 @@ def _log(config: str) -> Ledger:
 def show(
     config: Config = "worker.yaml",
     coordinator: Coordinator = None,
-    kind: Annotated[str | None, typer.Option(help="run, refusal, fetch, put or end.")] = None,
+    kind: Annotated[str | None, typer.Option(help="run, refusal, attempt, fetch, …")] = None,
 ) -> None:
     """Show the entries of the log, one per line."""
     for entry in _log(config).entries():
@@ -69,6 +69,16 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
             sent = body.get("sent") or {}
             parts = [f"{size} bytes to {peer}" for peer, size in sent.items()]
             return f"{who}: {told('run')} is {told('state')}; sent {', '.join(parts) or 'nothing'}"
+        case "attempt":
+            return f"{who} asked for {quoted(str(told('name')))}, as {told('run')}: {told('why')}"
+        case "rules":
+            return f"rules version {told('version')}, {str(told('rows'))[:12]}"
+        case "configuration":
+            return f"configuration changed: {', '.join(map(str, told('changed')))}"
+        case "approval":
+            by = f", passed on by {who}" if who else ""
+            signers = ", ".join(map(str, told("signers"))) or "nobody that counts"
+            return f"approval {told('approval')} of {quoted(str(told('name')))}, by {signers}{by}"
     return f"{entry.kind} {entry.text}"
 
 
@@ -136,6 +146,15 @@ def rotate_log(
     """Move all but the last entries to an archive; the chain and what is used up go on."""
     moved = rotate(Ledger(Owner.read(config).gate.log), Path(to), keep)
     typer.echo(f"moved {moved} entries to {to}" if moved else "there are not more entries")
+
+
+@audit.command("accept-clock")
+def accept_clock(config: Config = "worker.yaml") -> None:
+    """Go on by the clock as it is now, if a wrong one has dated the last entry ahead; on record."""
+    ahead = Ledger(Owner.read(config).gate.log).accept_clock()
+    if not ahead:
+        raise ConfigError("the clock is not before the last entry; there is nothing to accept")
+    typer.echo(f"the last entry is {ahead:.0f} s ahead; the log goes on by the clock as it is now")
 
 
 @audit.command()

@@ -81,6 +81,7 @@ class Decision(NamedTuple):
         remarks: why the approvals that there are do not count.
         approve: the command by which the owner approves it.
         notes: what can be changed, so that they permit it.
+        rules: the rules that were asked.
     """
 
     requests: Sequence[Request]
@@ -91,6 +92,7 @@ class Decision(NamedTuple):
     remarks: Sequence[str] = ()
     approve: str = ""
     notes: Sequence[str] = ()
+    rules: Rules | None = None
 
     @property
     def allowed(self) -> bool:
@@ -172,7 +174,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
         for request, verdict in denied[:MAX_TOLD]
     ]
     needs = bool(refused) and not approved and decide_quickly(rules, requests, approved=True)
-    return Decision(asked, refused, len(denied) - len(refused), needs)
+    return Decision(asked, refused, len(denied) - len(refused), needs, rules=rules)
 
 
 def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = False) -> Decision:

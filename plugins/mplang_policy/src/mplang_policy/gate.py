@@ -29,6 +29,7 @@ from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
 from mplang_policy.signed_heads import GateKey, SignedHead
+from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
 from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
 from mplang_policy.witness import Witness
 
@@ -68,9 +69,11 @@ class Gate:
         self._versions = versions
         self._approvals = Approvals(config)
         self._budgets = config.budgets
-        self._rules = _rules_of(config, names)
+        self._rules = _live_rules(config, names)
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
+        self._started = False
+        self._noted: set[tuple[str, tuple[str, ...]]] = set()  # approvals, and who has signed them
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -94,7 +97,7 @@ class Gate:
         config = GateConfig(**fields)
         if config.log != self._log:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
-        approvals, rules = Approvals(config), _rules_of(config, Names.of(worker))
+        approvals, rules = Approvals(config), _live_rules(config, Names.of(worker))
 
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
@@ -102,9 +105,58 @@ class Gate:
 
         return commit
 
+    def start(self, fields: Mapping[str, Any]) -> None:
+        """Have on record that the worker starts, and what of its owner's is another than before.
+
+        Args:
+            fields: the worker's configuration, as plain data.
+
+        Raises:
+            ConfigError: it cannot be recorded.
+        """
+        version, rules = self._versions("mplang-core"), self._rules.current()
+        try:
+            with self._ledger.writing() as writing:
+                writing.add("start", {"version": version, "key": self._key.public})
+                record_configuration(writing, fields)
+                record_rules(writing, rules)
+            self._note_approvals(self._approvals.read())
+        except LedgerError as error:
+            raise ConfigError(f"field 'gate.log': {error}") from None
+        self._started = True
+
+    def note(self, subject: str, about: Mapping[str, Any]) -> None:
+        """Have on record what has changed of the worker, if it has since the last such entry.
+
+        Args:
+            subject: what it is about, such as ``certificates``.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        try:
+            with self._ledger.writing() as writing:
+                record_change(writing, subject, subject, about)
+        except LedgerError as error:
+            raise self._failed(error) from error
+
     def close(self) -> None:
-        """Close the log."""
+        """Close the log, which says that the worker stops."""
+        if self._started:
+            with contextlib.suppress(LedgerError):
+                self._ledger.add("stop", {})
         self._ledger.close()
+
+    def _note_approvals(self, found: Sequence[Signed], coordinator: str = "") -> None:
+        """Have on record which approvals have come, or have other signatures than before."""
+        new = [each for each in found if (each.id, each.signers) not in self._noted]
+        if not new:
+            return
+        with self._ledger.writing() as writing:
+            for each in new:
+                record_approval(writing, each.approval, each.signers, coordinator)
+        self._noted |= {(each.id, each.signers) for each in new}
 
     @property
     def public_key(self) -> str:
@@ -133,20 +185,27 @@ class Gate:
             return str(error)
         return self._failure
 
-    def open_approval(self, data: bytes) -> Signed | None:
+    def open_approval(self, data: bytes, coordinator: str = "") -> Signed | None:
         """Return an approval that a coordinator passes on; ``None`` if it is none of this party.
 
         Args:
             data: untrusted bytes.
+            coordinator: who passes it on.
 
         Raises:
-            AdmissionError: it is no envelope of an approval.
+            AdmissionError: it is no envelope of an approval, or cannot be recorded.
         """
         try:
             found = self._approvals.open(data)
         except ConfigError as error:
             raise AdmissionError(str(error)) from None
-        return found if found is not None and found.approval.party == self._party else None
+        if found is None or found.approval.party != self._party:
+            return None
+        try:
+            self._note_approvals([found], coordinator)
+        except LedgerError as error:
+            raise self._failed(error) from error
+        return found
 
     def decide(self, run: RunRequest) -> Decision:
         """Return what the owner's rules say to all that a run does.
@@ -207,6 +266,7 @@ class Gate:
                 refused = writing.use(approval)
                 command = approving(asked, run.inputs)
                 error = used_up(self._party, refused, asked, command)
+            about["rules"] = _rules_of(decision, writing)
             if refused:
                 writing.add("refusal", shortened_fields({**about, "why": refused}))
             else:
@@ -276,7 +336,9 @@ class Gate:
         decision = decide_put(self._current(about), request, self._party)
         if not decision.allowed:
             self._refuse(about, decision)
-        self._record("put", about)
+        with self._recording(coordinator) as writing:
+            body = {**about, "rules": _rules_of(decision, writing)}
+            writing.add("put", shortened_fields(body))
 
     def record(self, kind: str, about: Mapping[str, Any]) -> None:
         """Have something on record that was decided before, such as a fetch or a run's end.
@@ -395,6 +457,7 @@ class Gate:
             AdmissionError: the log cannot be read.
         """
         try:
+            self._note_approvals(self._approvals.read())
             used, revoked = self._ledger.uses(), self._ledger.revoked()
             now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
         except LedgerError as error:
@@ -421,7 +484,10 @@ class Gate:
         self, about: Mapping[str, Any], decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
         text = decision.text(self._party, paths)
-        self._record("refusal", {**about, **refusal_of(decision), "why": text})
+        with self._recording(str(about.get("coordinator"))) as writing:
+            rules = _rules_of(decision, writing)
+            body = {**about, **refusal_of(decision), "why": text, "rules": rules}
+            writing.add("refusal", shortened_fields(body))
         raise AdmissionError(text, refusals=decision.refusals(self._party, paths))
 
     @contextlib.contextmanager
@@ -467,7 +533,7 @@ class Gate:
         return shut(self._party, "log")
 
 
-def _rules_of(config: GateConfig, names: Names) -> LiveRules:
+def _live_rules(config: GateConfig, names: Names) -> LiveRules:
     """Return the rules of a configuration.
 
     Raises:
@@ -481,3 +547,8 @@ def _rules_of(config: GateConfig, names: Names) -> LiveRules:
     rules = LiveRules(config.policy, names)
     rules.current()
     return rules
+
+
+def _rules_of(decision: Decision, writing: Writing) -> str:
+    """Return version and SHA-256 of the rules that have decided, which are on record then."""
+    return "" if decision.rules is None else record_rules(writing, decision.rules)

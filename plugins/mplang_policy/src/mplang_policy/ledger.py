@@ -192,9 +192,34 @@ class Ledger:
         (last,) = self._file.execute(query).fetchone() or (0.0,)
         if now < last - MAX_BACK:
             raise LedgerError(
-                f"the clock is {last - now:.0f} s before the last entry; set it right"
+                f"the clock is {last - now:.0f} s before the last entry; set it right, or, if it "
+                "was wrong then, run mplang audit accept-clock"
             )
         return max(now, float(last))
+
+    def accept_clock(self) -> float:
+        """Go on by the clock as it is, if it is before the last entry; return by how many seconds.
+
+        That is on record. 0 if there is nothing to accept.
+
+        Raises:
+            LedgerError: it cannot be written.
+        """
+        with self._lock, _told(self._path):
+            self._file.execute("BEGIN IMMEDIATE")
+            try:
+                query = "SELECT time FROM log ORDER BY number DESC LIMIT 1"
+                (last,) = self._file.execute(query).fetchone() or (0.0,)
+                now = float(self._clock())
+                if now < last:
+                    body = {"before": last, "now": now}
+                    Writing(self._file, now, self._head()).add("clock accepted", body)
+                self._file.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._file.execute("ROLLBACK")
+                raise
+        return max(0.0, float(last) - now)
 
     def add(self, kind: str, body: Mapping[str, Any]) -> Head:
         """Add an entry.
@@ -424,6 +449,15 @@ class Writing:
     def changed(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Return what a function returns that changes the file, in this transaction."""
         return change(self._file)
+
+    def recorded(self, subject: str) -> str | None:
+        """Return what :meth:`set_recorded` has kept of a subject."""
+        found = self._one("SELECT digest FROM recorded WHERE subject = ?", subject)
+        return None if found is None else str(found)
+
+    def set_recorded(self, subject: str, digest: str) -> None:
+        """Keep of a subject what the log has said of it last."""
+        self._file.execute("INSERT OR REPLACE INTO recorded VALUES (?, ?)", (subject, digest))
 
     @property
     def head(self) -> Head:

@@ -13,6 +13,7 @@ import cedarpy
 from mplang_analysis.ext import guard_functions
 
 from mplang_core.ext import ConfigError
+from mplang_policy.ledger import digest_of
 from mplang_policy.names import ANY, Names, parts_of
 from mplang_policy.request import Request
 from mplang_policy.statements import Statement, nodes, read_statements
@@ -54,10 +55,12 @@ class Rules:
     Attributes:
         statements: the statements by their identity in Cedar.
         names: what they may name.
+        files: their texts, by the names of their files.
     """
 
     statements: Mapping[str, Statement]
     names: Names
+    files: Mapping[str, str] = field(repr=False)
     _policies: cedarpy.PolicySet = field(repr=False)
 
     @classmethod
@@ -90,7 +93,17 @@ class Rules:
         wrong = wrong or list(_unknown_names(found, names))
         if wrong:
             raise ConfigError("\n".join(wrong))
-        return cls(statements, names, cedarpy.PolicySet.from_json_str(text))
+        return cls(statements, names, dict(files), cedarpy.PolicySet.from_json_str(text))
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """Names and texts of their files, as plain data."""
+        return [[name, text] for name, text in self.files.items()]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of names and texts of their files, in hex."""
+        return digest_of(self.texts)
 
     @classmethod
     def read(cls, path: str | Path, names: Names = ANY) -> Rules:

@@ -45,7 +45,9 @@ class GateSection:
         Raises:
             ConfigError: the rules are wrong, or the log cannot be used.
         """
-        return Gate(GateConfig(**fields), worker["name"], Names.of(worker))
+        gate = Gate(GateConfig(**fields), worker["name"], Names.of(worker))
+        gate.start(worker)
+        return gate
 
     def engine(self, ask: object) -> None:
         """Return nothing: engines do not know the gate."""

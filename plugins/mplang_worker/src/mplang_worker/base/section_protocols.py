@@ -264,11 +264,23 @@ class Gate(Protocol):
             AdmissionError: the log cannot be read.
         """
 
-    def open_approval(self, data: bytes) -> Any:
+    def note(self, subject: str, about: Mapping[str, Any]) -> None:
+        """Append to the log what has changed of the worker, if it has since the last such entry.
+
+        Args:
+            subject: what it is about, such as ``certificates``.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+
+    def open_approval(self, data: bytes, coordinator: str) -> Any:
         """Return an approval, which has an ``id``; ``None`` if it is none of this party.
 
         Args:
             data: untrusted bytes.
+            coordinator: who passes it on.
 
         Raises:
             AdmissionError: it is no approval.

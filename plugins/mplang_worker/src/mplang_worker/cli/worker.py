@@ -123,12 +123,20 @@ async def _serve_port(
     acceptor = Acceptor(app, config, certificates, engines)
     loop = asyncio.get_running_loop()
 
+    def note_certificates() -> None:
+        if certificates is not None:
+            digests = certificates.digests()
+            loop.run_in_executor(None, engines.gate.note, "certificates", digests)
+
     def look(changed: bool) -> None:
         acceptor.check_connections(again=changed)
         engines.check_credentials(again=changed)
+        if changed:
+            note_certificates()
 
     limit_log(engines.log_quota.take)
     engines.start()
+    note_certificates()
     serving = loop.create_task(acceptor.serve(listening))
     warming = loop.create_task(engines.warm.ready(start_timeout))
     draining: list[asyncio.Task[None]] = []

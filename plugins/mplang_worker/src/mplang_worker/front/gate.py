@@ -114,6 +114,17 @@ class FrontGate:
             return "none"
         return "shut" if self._gate.refuses() else "open"
 
+    def note(self, subject: str, about: Mapping[str, Any]) -> None:
+        """Have on record what has changed of the worker, if it has; waits for the disk.
+
+        Args:
+            subject: what it is about, such as ``certificates``.
+            about: plain data.
+        """
+        if self._gate is not None:
+            with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+                self._gate.note(subject, about)
+
     def close(self) -> None:
         """Close the log."""
         if self._gate is not None:
@@ -184,7 +195,7 @@ class FrontGate:
         """
         if self._gate is None:
             return False
-        found = await in_thread(self._gate.open_approval, data)
+        found = await in_thread(self._gate.open_approval, data, session.key[0])
         if found is None:
             return False
         if len(session.approvals) >= MAX_APPROVALS and found.id not in session.approvals:

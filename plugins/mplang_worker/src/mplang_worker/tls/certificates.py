@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import hashlib
 import logging
 import os
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from cryptography import x509
@@ -122,6 +124,12 @@ class Certificates:
         every = [files.cert, files.key, files.ca, files.crl, *self._authorities.values()]
         return [_stamp(file) for file in every if file is not None]
 
+    def digests(self) -> dict[str, str]:
+        """Return SHA-256 of the files of certificates, without the key, by what they are."""
+        files = {"cert": self._files.cert, "ca": self._files.ca, "crl": self._files.crl}
+        named = {**files, **self._authorities}
+        return {name: _digest(file) for name, file in named.items() if file is not None}
+
     def renew(self) -> bool:
         """Read the files again if they have changed; keep what was read if they cannot be used.
 
@@ -215,6 +223,13 @@ def peer_certificates(connection: Any) -> list[x509.Certificate]:
         return []
     sent = connection._sslobj.get_unverified_chain() or ()
     return parse_chain([mine, *(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in sent)])
+
+
+def _digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _stamp(file: str) -> tuple[int, ...] | None:
