@@ -92,6 +92,7 @@ from mplang_core.plugins.manager import (
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
     COMPATIBLE as COMPATIBLE,
+    PASS_VERSION as PASS_VERSION,
     GROUPS as GROUPS,
     NAMESPACES as NAMESPACES,
     NATIVE as NATIVE,

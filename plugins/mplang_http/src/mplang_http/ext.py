@@ -13,6 +13,7 @@ from mplang_http.base.plugin_versions import (
     compatible as compatible,
     installed as installed,
     may_differ_here as may_differ_here,
+    pass_versions as pass_versions,
     misfits as misfits,
 )
 from mplang_http.tls.contexts import (
