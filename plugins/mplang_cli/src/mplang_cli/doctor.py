@@ -86,7 +86,7 @@ def _uncounted_declarations() -> Iterator[tuple[str, str, str]]:
         package = entry.dist.name if entry.dist is not None else "unknown"
         what = f"{entry.name} in {COMPATIBLE}"
         if package in with_pass:
-            detail = "it counts for no package with a pass, which fits others by the number of its passes"
+            detail = "it counts for no package with a pass, which fits by the number of its passes"
             yield package, what, f"{detail}; declare that in {PASS_VERSION}, and remove this"
         elif not _is_version(entry.name):
             yield package, what, f"{entry.name} is no version; expected one such as 1.2.0"

@@ -13,8 +13,8 @@ from mplang_http.base.plugin_versions import (
     compatible as compatible,
     installed as installed,
     may_differ_here as may_differ_here,
-    pass_versions as pass_versions,
     misfits as misfits,
+    pass_versions as pass_versions,
 )
 from mplang_http.tls.contexts import (
     client_context as client_context,

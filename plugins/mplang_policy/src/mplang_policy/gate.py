@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from mplang_analysis.ext import quoted
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
-from mplang_policy.approvals import Approvals, Wanted, installed_version
+from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.budgets import charges, over_budget
 from mplang_policy.decision import Decision, decide, decide_program
 from mplang_policy.envelope import Signed
@@ -23,10 +22,12 @@ from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
+from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
+from mplang_policy.standing import Standing
 
 ALWAYS = ("end",)  # entries of what has begun, which are counted and not refused
 log = logging.getLogger("mplang.policy")
@@ -43,7 +44,7 @@ class Gate:
         config: where rules and log are.
         party: name of the party.
         names: what its rules may name.
-        versions: returns the version of a package that is installed here.
+        packages: what is installed here.
         clock: returns the time, in seconds since 1970.
 
     Raises:
@@ -55,13 +56,13 @@ class Gate:
         config: GateConfig,
         party: str,
         names: Names,
-        versions: Callable[[str], str | None] = installed_version,
+        packages: Packages = INSTALLED,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._party = party
         self._log = config.log
-        self._versions = versions
+        self._packages = packages
         self._approvals = Approvals(config)
         self._budgets = config.budgets
         self._rules = _rules_of(config, names)
@@ -286,22 +287,18 @@ class Gate:
             AdmissionError: the log cannot be read.
         """
         try:
-            used, revoked = self._ledger.uses(), self._ledger.revoked()
-            now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
+            standing = Standing.of(self._ledger, self._packages)
         except LedgerError as error:
             raise self._failed(error) from error
         asked = run.asked
-        wanted = Wanted(asked, run.inputs, self._party, decision.requests, self._versions)
+        wanted = Wanted(asked, run.inputs, self._party, decision.requests)
         found, remarks = [], []
         there = {each.approval.id: each for each in (*run.approvals, *self._approvals.all())}
         for approval, _ in there.values():
             if approval.program != asked.program and approval.name != asked.name:
                 continue
-            why = wanted.refusal(approval, now)
-            if approval.id in revoked:
-                why = "it was revoked"
-            elif used.get(approval.id, 0) >= approval.uses:
-                why = why or f"its {approval.uses} uses are used up"
+            refused = standing.refusal(approval)
+            why = wanted.refusal(approval) if refused is None else refused[1]
             if why:
                 remarks.append(f"approval {approval.id} does not count: {why}")
             else:
