@@ -14,6 +14,8 @@ from mplang_cli.cli import app
 from mplang_http import LocalCluster
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.long("commands on production workers with TLS; test_commands has one")
+
 PROGRAM = """
 import mplang_core as mp
 

@@ -128,7 +128,8 @@ class LiveConfig:
                     log.error("the configuration before is kept: %s", self.failure)
             except Exception as error:  # of a section that is not ours; the text may have a secret
                 self.failure = f"a section cannot be reloaded: {type(error).__name__}"
-                log.exception("the configuration before is kept")
+                if self.failure != before:
+                    log.exception("the configuration before is kept")
             return self.failure
 
     async def _read_again(self) -> None:
