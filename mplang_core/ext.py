@@ -96,6 +96,7 @@ from mplang_core.plugins.manager import (
     KERNELS as KERNELS,
     NAMESPACES as NAMESPACES,
     NATIVE as NATIVE,
+    PASS_VERSION as PASS_VERSION,
     PASSES as PASSES,
     PLAIN as PLAIN,
     SECTIONS as SECTIONS,

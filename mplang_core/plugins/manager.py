@@ -34,6 +34,7 @@ ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.nat
 DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.workers"
 SECTIONS = "mplang.sections"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
+PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
 PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)

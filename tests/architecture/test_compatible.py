@@ -18,6 +18,8 @@ def test_a_package_fits_those_of_its_minor_version(package):
     groups, name = pyproject(package)["project"].get("entry-points", {}), label(package)
     declared = list(groups.get("mplang.compatible", {}))
     is_compared = COMPARED & groups.keys() or name in ALWAYS
+    numbers = list(groups.get("mplang.pass_version", {}))
+    assert (len(numbers) == 1 and numbers[0].isdecimal()) if name in EQUAL else numbers == []
     if name in EQUAL or not is_compared:
         assert declared == []
         return

@@ -11,10 +11,11 @@ import pytest
 import yaml
 from mplang_analysis import PublicInput, RunRequest
 from mplang_policy import Gate, Ledger
-from mplang_policy.approvals import installed_version
 from mplang_policy.envelope import open_envelope
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
+from mplang_policy.package_versions import INSTALLED, Packages, installed_version
+from mplang_policy.standing import Standing
 from mplang_policy.stopping import rest_on
 from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES, RUNS
 from typer.testing import CliRunner
@@ -261,10 +262,86 @@ def test_other_versions_than_were_approved_are_refused_until_it_is_renewed(bank)
     def newer(name):
         return "9.9.9" if name == "mplang-ibis" else installed_version(name)
 
-    bank.gate = Gate(bank.owner.gate, "bank", bank.owner.names, newer)
+    silent = Packages(newer, lambda name: None)  # which declares nothing
+    bank.gate = Gate(bank.owner.gate, "bank", bank.owner.names, silent)
     assert "it was made with mplang-ibis" in bank.asks(bank.wants())
     told = bank.approve("--renew", bank.files[0])
     assert "only versions have changed: none" in told
+    assert ", 3 uses, " in told
+    bank.gate.close()
+    bank.gate = Gate(bank.owner.gate, "bank", bank.owner.names, INSTALLED._replace(version=newer))
+    assert bank.asks(bank.wants()) == ""  # it declares that it means the same
+
+
+@pytest.fixture
+def other_ibis(monkeypatch):
+    """Have another version of a package here, which declares nothing."""
+    of = Standing.of
+
+    def install(version):
+        here = Packages(
+            lambda name: version if name == "mplang-ibis" else installed_version(name),
+            lambda name: None,
+        )
+        monkeypatch.setattr(Standing, "of", lambda ledger, packages=None: of(ledger, here))
+        return here
+
+    return install
+
+
+def test_approvals_never_says_that_something_counts_which_the_gate_refuses(bank, other_ibis):
+    listed = ["approvals", "-c", bank.folder / "worker.yaml"]
+    bank.approve("--uses", "2")
+    assert ": counts;" in bank.run(*listed)
+    assert ": counts;" in bank.run(*listed[:1], bank.program, *listed[1:])
+    (bank.folder / "rules.cedar").write_text("forbid (principal, action, resource);")
+    assert "counts" not in bank.run(*listed[:1], bank.program, *listed[1:])
+    (bank.folder / "rules.cedar").write_text("permit (")
+    assert "nothing runs" in bank.run(*listed)
+    (bank.folder / "rules.cedar").write_text(RULES)
+    other_ibis("9.9.9")
+    assert "other versions: it was made with mplang-ibis" in bank.run(*listed)
+
+
+def test_all_approvals_are_renewed_and_keep_their_uses(bank, other_ibis):
+    bank.approve("--uses", "2")
+    assert bank.asks(bank.wants()) == ""
+    other = packed(other_pay, bank.folder / "other.mpl")
+    bank.approve("--expires", "12h", program=other)
+    before = [open_envelope(file.read_bytes(), {}).approval for file in bank.files]
+    bank.gate.close()
+    here = other_ibis("9.9.9")
+    args = ["-c", bank.folder / "worker.yaml", "--renew", "--all", "--key"]
+    assert "none of gate.approvers" in bank.run("approve", *args, bank.folder / "eve.key", ok=False)
+    told = bank.run("approve", *args, bank.folder / "ann.key")
+    assert "mplang-ibis" in told
+    assert "used 1 of 2 times, and counts" in told
+    after = [open_envelope(file.read_bytes(), {}).approval for file in bank.files]
+    same = {"id", "uses", "made", "expires", "program", "rows"}
+    told = [[each.model_dump(include=same) for each in some] for some in (before, after)]
+    assert told[0] == told[1]
+    bank.gate = Gate(bank.owner.gate, "bank", bank.owner.names, here)
+    assert bank.asks(bank.wants()) == ""
+    assert "its 2 uses are used up" in bank.asks(bank.wants())
+    assert bank.run("approve", *args, bank.folder / "ann.key") == ""  # there is nothing left
+
+
+def test_all_approvals_are_renewed_by_as_many_as_have_to_sign(tmp_path, other_ibis):
+    """Until then the old file stays, and does not count."""
+    bank = Bank(tmp_path, threshold=2)
+    bank.approve()
+    (file,) = bank.files
+    bank.approve("--sign", file, "--out", file, key="bob")
+    bank.gate.close()
+    here, before = other_ibis("9.9.9"), file.read_bytes()
+    args = ["approve", "-c", bank.folder / "worker.yaml", "--renew", "--all", "--key"]
+    assert "1 of 2 signatures" in bank.run(*args, tmp_path / "ann.key")
+    assert file.read_bytes() == before
+    assert "counts" not in bank.run("approvals", "-c", tmp_path / "worker.yaml")
+    assert "signed by ann, bob" in bank.run(*args, tmp_path / "bob.key")
+    bank.gate = Gate(bank.owner.gate, "bank", bank.owner.names, here)
+    assert bank.asks(bank.wants()) == ""
+    bank.gate.close()
 
 
 def test_a_renewal_of_something_else_is_refused(bank):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from mplang_http import LocalCluster
-from mplang_testing.waiting import in_time
+from mplang_testing.waiting import in_time, wait_until
 from mplang_worker.tls.keygen import make_certificates
 
 import mplang_core as mp
@@ -70,6 +72,28 @@ def test_a_coordinator_reaches_a_worker_by_another_address_than_its_peers(cluste
         addresses = [at, bob]
         with mp.connect("http", cluster.spec, tls=cluster.tls, addresses=addresses) as host:
             assert exchanged(host) == 42
+
+
+def test_a_peer_is_taken_away_and_added_while_all_run(cluster):
+    """A session that is open goes on once the peer is back; nobody is restarted."""
+    file = Path(cluster._path("alice"))
+    before = yaml.safe_load(file.read_text())
+
+    def refused(host):
+        try:
+            exchanged(host)
+        except RunError as error:
+            return "bob is no peer of alice" in str(error)
+        return False
+
+    with mp.connect("http", cluster.spec, tls=cluster.tls) as host:
+        assert exchanged(host) == 42
+        file.write_text(yaml.safe_dump({**before, "peers": {}}))
+        wait_until(lambda: refused(host))
+        file.write_text(yaml.safe_dump(before))
+        wait_until(lambda: not refused(host))
+    with mp.connect("http", cluster.spec, tls=cluster.tls) as host:
+        assert exchanged(host) == 42
 
 
 def test_an_address_of_another_worker_is_no_identity(cluster):

@@ -18,6 +18,7 @@ from mplang_http.cli.status import cluster_status
 from mplang_http.coordinator.client import WorkerClient
 from mplang_http.coordinator.compatibility import WorkerFacts, check_parties, known_data
 from mplang_http.tls.files import TlsFiles
+from mplang_http.wire.versions import own_versions
 from mplang_tables import table
 from mplang_worker.base.allowed_plugins import installed_plugins
 from mplang_worker.base.errors import RequestError
@@ -327,6 +328,35 @@ def test_a_declaration_counts_if_no_party_needs_the_same_version(old, new):
     """A plugin with a pass is the same everywhere, also if only one of the versions has it."""
     parties = [Versions({"p": "1.0"}, {}, old), Versions({"p": "1.1"}, {"p": "1.0"}, new)]
     assert misfits(parties) == {"p"}
+
+
+def test_packages_with_passes_fit_by_the_number_of_their_passes():
+    """Organizations upgrade one by one: a release whose passes make the same programs fits."""
+
+    def has(version, number):
+        return Versions({"p": version}, {"p": "0"}, set(), {"p": number} if number else {})
+
+    assert misfits([has("0.1.0", "1"), has("0.1.1", "1"), has("0.1.2", "1")]) == set()
+    assert misfits([has("0.1.0", "1"), has("0.1.1", "2")]) == {"p"}
+    assert misfits([has("0.1.0", ""), has("0.1.1", "1")]) == {"p"}
+    assert misfits([has("0.1.0", "1"), has("0.1.0", "2")]) == {"p"}  # whoever made these
+
+
+def test_a_worker_that_was_upgraded_runs_beside_one_that_was_not(monkeypatch):
+    """Where the versions of packages differ, and no number of passes does."""
+    own = own_versions()
+    number = {"mplang-passes": "1", "mplang-stablehlo": "1"}
+    mine = Versions(own.there, own.since, own.may_differ, number)
+    monkeypatch.setattr("mplang_http.coordinator.compatibility.own_versions", lambda: mine)
+    newer = {*own.may_differ, *number}
+    upgraded = {name: "0.1.99" if name in newer else v for name, v in own.there.items()}
+    since = dict.fromkeys(own.may_differ, "0.1.0")
+    plugins = [{"name": n, "group": "mplang.kernels", "distribution": n, "version": "0.1.99"}
+               for n in own.may_differ]  # fmt: skip
+    facts = FACTS | {"alike": upgraded, "compatible": since, "plugins": plugins}
+    check_parties([WorkerFacts.read("bob", facts | {"pass_versions": number})])
+    with pytest.raises(ConfigError, match="mplang-passes"):
+        check_parties([WorkerFacts.read("bob", facts)])
 
 
 def session_request(versions: dict[str, str], since: dict[str, str]) -> SessionRequest:

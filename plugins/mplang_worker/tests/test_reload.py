@@ -195,5 +195,5 @@ def test_budgets_and_rules_count_and_are_on_record(owner, files):
     owner.change(gate=gate | {"budgets": {"numbers": {"epsilon": 1.0}}})
     owner.wait_for("the configuration has changed: gate", since)
     entries = Ledger(gate["log"], read_only=True).entries()
-    fields = [each.body["fields"] for each in entries if each.kind == "configuration"]
+    fields = [each.body["changed"] for each in entries if each.kind == "configuration"]
     assert fields[-1] == ["gate"]

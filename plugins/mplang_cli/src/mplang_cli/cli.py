@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
 import typer
@@ -263,11 +264,15 @@ def compile_(
     from mplang_cli.artifact.arguments import read_given
     from mplang_cli.artifact.source import cluster_of, compile_source
 
-    known = contextlib.nullcontext() if catalogue is None else mplang_core.catalogue(catalogue)
-    with known:
+    with _known(catalogue):
         made = compile_source(source, cluster_of(cluster), read_given(arg or []))
     artifact.save(out, made, locations=locations)
     typer.echo(f"{out}: {made.name}{made.signature}, digest {made.digest[:12]}")
+
+
+def _known(catalogue: str | None) -> AbstractContextManager[object]:
+    """Return a context in which programs are traced by a catalogue, if one is given."""
+    return contextlib.nullcontext() if catalogue is None else mplang_core.catalogue(catalogue)
 
 
 @app.command()
@@ -343,6 +348,10 @@ def run(
     trace: Annotated[
         str | None, typer.Option(help="Write what took how long at each party, for Perfetto.")
     ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(help="The data sets that a function may name; those that its workers tell."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run an artifact, or a program from its source, and show its results."""
@@ -353,6 +362,11 @@ def run(
 
     given = read_given(arg or [])
     packed = None if is_source(target) else artifact.load(target)
+    if packed is not None and catalogue is not None:
+        raise ConfigError(
+            f"--catalogue is for a function, prog.py:fn; {target} was compiled for the data sets "
+            "that it names"
+        )
     where = cluster_of(cluster) if cluster or packed is None else packed.cluster.spec()
     options = dict(map(_option, option or []))
     if tls is not None and options.setdefault("tls", tls) != tls:
@@ -363,7 +377,8 @@ def run(
         mplang_core.watch(host),
     ):
         if packed is None:  # by the data sets that the host knows
-            packed = compile_source(target, where, given, host)
+            with _known(catalogue):
+                packed = compile_source(target, where, given, host)
         results = run_given(packed, host, given, mode)  # type: ignore[arg-type]
     _show(results if as_json else shown(results), as_json)
 

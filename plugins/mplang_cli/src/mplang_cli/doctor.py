@@ -12,7 +12,17 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from mplang_cli import introspect
-from mplang_core.ext import COMMANDS, COMPATIBLE, CORE, GROUPS, KNOWN, PASSES, Check, plugin_manager
+from mplang_core.ext import (
+    COMMANDS,
+    COMPATIBLE,
+    CORE,
+    GROUPS,
+    KNOWN,
+    PASS_VERSION,
+    PASSES,
+    Check,
+    plugin_manager,
+)
 
 
 def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
@@ -56,7 +66,7 @@ def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
 
 def _ignored(commands: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """Yield what is never looked up: entry points of unknown groups, commands with our names."""
-    known = (*GROUPS, COMPATIBLE)
+    known = (*GROUPS, COMPATIBLE, PASS_VERSION)
     for entry in entry_points():
         if entry.group.startswith("mplang.") and entry.group not in known and entry.dist:
             there = ", ".join(sorted(known))
@@ -76,10 +86,8 @@ def _uncounted_declarations() -> Iterator[tuple[str, str, str]]:
         package = entry.dist.name if entry.dist is not None else "unknown"
         what = f"{entry.name} in {COMPATIBLE}"
         if package in with_pass:
-            detail = (
-                "it counts for no package with a pass, whose version is the same at all parties"
-            )
-            yield package, what, f"{detail}; remove it, or give the pass a package of its own"
+            detail = "it counts for no package with a pass, which fits by the number of its passes"
+            yield package, what, f"{detail}; declare that in {PASS_VERSION}, and remove this"
         elif not _is_version(entry.name):
             yield package, what, f"{entry.name} is no version; expected one such as 1.2.0"
 

@@ -14,6 +14,7 @@ from mplang_http.base.plugin_versions import (
     installed as installed,
     may_differ_here as may_differ_here,
     misfits as misfits,
+    pass_versions as pass_versions,
 )
 from mplang_http.tls.contexts import (
     client_context as client_context,

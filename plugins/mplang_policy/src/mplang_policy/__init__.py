@@ -16,6 +16,7 @@ from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Entry, Head, Ledger, LedgerError
 from mplang_policy.names import Names
 from mplang_policy.offline import asked_of
+from mplang_policy.package_versions import Packages
 from mplang_policy.request import Entity, Request
 from mplang_policy.requests import requests_of
 from mplang_policy.rules import Rules
@@ -34,6 +35,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Names",
+    "Packages",
     "RefusedRequest",
     "Request",
     "Rules",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_analysis import WHOLE
@@ -192,23 +191,3 @@ def _covers(shown: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
         and row.get("max_share", WHOLE) <= shown.get("max_share", WHOLE)
         and set(row.get("declassifiers", ())) >= set(shown.get("declassifiers", ()))
     )
-
-
-def differences(
-    approval: Approval, versions: Callable[[str], str | None], now: datetime.datetime
-) -> list[str]:
-    """Return why an approval does not count here and now, whatever the program.
-
-    Args:
-        approval: the approval.
-        versions: returns the version of a package that is installed here.
-        now: the time.
-    """
-    wrong = []
-    if approval.expires <= now:
-        wrong.append(f"it expired on {approval.expires:%Y-%m-%d %H:%M} UTC")
-    for name, version in approval.versions.items():
-        if versions(name) != version:
-            here = versions(name) or "none"
-            wrong.append(f"it was made with {name} {version}, and here is {here}")
-    return wrong

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError, printable
+from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals
 from mplang_policy.approving import (
     as_option,
@@ -20,16 +22,21 @@ from mplang_policy.approving import (
     made_of,
     place_of,
     review_of,
+    state_of,
     versions_told,
     write,
 )
 from mplang_policy.envelope import new_key, open_envelope, read_key, sign
 from mplang_policy.ledger import Ledger
 from mplang_policy.owner import Owner
+from mplang_policy.renewing import renew_all
+from mplang_policy.standing import Standing
 
 PASSWORD = "MPLANG_KEY_PASSWORD"
 """Environment variable with the password of a private key."""
 
+ALL = "--all"  # what --renew is given in place of a file
+EXPIRES = "30d"
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 Packed = Annotated[str, typer.Argument(help="An artifact, prog.mpl.")]
@@ -66,18 +73,27 @@ def review(
 
 
 def approve(
-    program: Packed,
+    program: Annotated[
+        str | None, typer.Argument(help="An artifact, prog.mpl; none with --renew --all.")
+    ] = None,
+    *,
     key: Annotated[str, typer.Option(help=f"Your private key; its password is ${PASSWORD}.")],
     config: Config = "worker.yaml",
     coordinator: Annotated[list[str] | None, typer.Option(help="Who may run it.")] = None,
-    uses: Annotated[int, typer.Option(min=1, help="How often.")] = 1,
-    expires: Annotated[str, typer.Option(help="For how long: 12h, 30d, 4w.")] = "30d",
+    uses: Annotated[
+        int | None, typer.Option(min=1, help="How often; once, or what --renew has left.")
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(help="For how long: 12h, 30d, 4w; 30d, or as long as what --renew renews."),
+    ] = None,
     given: Inputs = None,
     sign_too: Annotated[
         str | None, typer.Option("--sign", help="Another's approval, to sign it as well.")
     ] = None,
     renew: Annotated[
-        str | None, typer.Option(help="An approval that counts no more, as versions changed.")
+        str | None,
+        typer.Option(help="An approval that counts no more, as versions changed; --renew --all."),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="The file; in the approvals of your worker.")
@@ -88,6 +104,12 @@ def approve(
     if sign_too is not None and renew is not None:
         raise ConfigError("--sign and --renew do not go together")
     owner, signing = Owner.read(config), read_key(key, os.environ.get(PASSWORD))
+    if renew == ALL and program is None:
+        for line in renew_all(owner, signing):
+            typer.echo(printable(line))
+        return
+    if program is None:
+        raise ConfigError(f"name the artifact, prog.mpl; without one there is --renew {ALL}")
     before = sign_too or renew
     old = None if before is None else open_envelope(_read(before), {}).approval
     who = coordinator or (list(old.coordinators) if old else [owner.coordinator(None)])
@@ -95,7 +117,9 @@ def approve(
         f"{each.name}={as_option(each)}" for each in (old.inputs if old else {}).values()
     ]
     reviewed = [review_of(owner, program, owner.coordinator(each), said) for each in who]
-    made = made_of(owner, program, reviewed, uses, _until(expires))
+    until = old.expires if old is not None and renew and expires is None else _until(expires)
+    left = uses or (_left(owner, old) if old is not None and renew else 1)
+    made = made_of(owner, program, reviewed, left, until)
     changed = [] if old is None else changes(old, made)
     if sign_too is not None and changed:
         raise ConfigError(f"{sign_too} is of something else: other {', '.join(changed)}")
@@ -113,22 +137,34 @@ def approve(
     typer.echo(f"wrote {path}: approval {made.id}, {made.uses} uses, until {_time(made.expires)}")
 
 
-def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
-    """List the approvals of your worker: for whom, how often they were used, whether they count."""
+def _left(owner: Owner, old: Approval) -> int:
+    """Return how often an approval may be used yet; what nobody may use any more is not renewed."""
+    with closing(Ledger(owner.gate.log, read_only=True)) as ledger:
+        left = old.uses - ledger.uses().get(old.id, 0)
+    if left < 1:
+        raise ConfigError(f"the {old.uses} uses of {old.id} are used up; --uses says how many more")
+    return left
+
+
+def approvals(
+    programs: Annotated[
+        list[str] | None, typer.Argument(help="Artifacts: whether they would run by them.")
+    ] = None,
+    config: Config = "worker.yaml",
+    as_json: AsJson = False,
+) -> None:
+    """List the approvals of your worker, and whether they count, as your gate would say.
+
+    What depends on the program is known of those whose artifacts are given.
+    """
     owner = Owner.read(config)
-    ledger, kept = Ledger(owner.gate.log), Approvals(owner.gate)
-    used, revoked = ledger.uses(), ledger.revoked()
-    now = datetime.datetime.fromtimestamp(ledger.now(), datetime.UTC)
-    for approval, signers in kept.read():
-        state = "counts"
-        if len(signers) < kept.threshold:
-            state = f"{len(signers)} of {kept.threshold} signatures"
-        elif approval.id in revoked:
-            state = "revoked"
-        elif approval.expires <= now:
-            state = "expired"
-        elif used.get(approval.id, 0) >= approval.uses:
-            state = "used up"
+    kept = Approvals(owner.gate)
+    with closing(Ledger(owner.gate.log, read_only=True)) as ledger:
+        standing = Standing.of(ledger)
+    used = standing.used
+    for signed in kept.read():
+        approval, signers = signed
+        state, why = state_of(owner, kept, standing, signed, programs or ())
         row = {
             "approval": approval.id,
             "program": approval.name,
@@ -139,6 +175,7 @@ def approvals(config: Config = "worker.yaml", as_json: AsJson = False) -> None:
             "expires": _time(approval.expires),
             "signed by": list(signers),
             "state": state,
+            "why": why,
         }
         typer.echo(json.dumps(row) if as_json else printable(_line(row)))
 
@@ -147,7 +184,7 @@ def _line(row: dict[str, Any]) -> str:
     who, signers = ", ".join(row["for"]), ", ".join(row["signed by"]) or "nobody that counts"
     return (
         f"{row['approval']} {quoted(row['program'])} {row['digest'][:12]} for {who}: "
-        f"{row['state']}; "
+        f"{row['state']}{': ' * bool(row['why'])}{row['why']}; "
         f"used {row['used']} of {row['uses']} times, until {row['expires']}, signed by {signers}"
     )
 
@@ -181,7 +218,8 @@ def _read(path: str) -> bytes:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _until(text: str) -> datetime.datetime:
+def _until(given: str | None) -> datetime.datetime:
+    text = given or EXPIRES
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
         raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
-import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import importlib_metadata
 from mplang_analysis import ProgramRequest, PublicInput
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError
-from mplang_policy.approval import Approval, differences, uncovered
+from mplang_policy.approval import Approval, uncovered
 from mplang_policy.envelope import (
     MAX_ENVELOPE,
     Signed,
@@ -28,20 +25,6 @@ from mplang_policy.request import Request, describe
 SUFFIX = ".approval"
 
 
-@functools.cache
-def installed_version(name: str) -> str | None:
-    """Return the version of a package that was installed when it was first asked for.
-
-    Example:
-        >>> installed_version("no-such-package") is None
-        True
-    """
-    try:
-        return importlib_metadata.version(name)
-    except importlib_metadata.PackageNotFoundError:
-        return None
-
-
 class Wanted(NamedTuple):
     """What a run needs an approval for.
 
@@ -50,22 +33,19 @@ class Wanted(NamedTuple):
         inputs: its public inputs.
         party: name of the party whose approval is asked for.
         requests: what it does at the party, as its rules are asked.
-        versions: returns the version of a package that is installed here.
     """
 
     asked: ProgramRequest
     inputs: Sequence[PublicInput]
     party: str
     requests: Sequence[Request]
-    versions: Callable[[str], str | None]
 
-    def refusal(self, approval: Approval, now: datetime.datetime) -> str:
-        """Return why an approval is not for this run; empty if it is.
+    def refusal(self, approval: Approval) -> str:
+        """Return why an approval is not for this run; empty if it is."""
+        return self.other_program(approval) or next(self._inputs(approval), "")
 
-        Args:
-            approval: the approval.
-            now: the time.
-        """
+    def other_program(self, approval: Approval) -> str:
+        """Return why an approval is not for this program, whatever its inputs; empty if it is."""
         asked = self.asked
         if approval.party != self.party:
             return f"it is of {approval.party}"
@@ -79,10 +59,7 @@ class Wanted(NamedTuple):
             parties = ", ".join(map(quoted, approval.parties))
             return f"it is for the parties {parties}, in this order"
         more = uncovered(approval.rows, self.requests)
-        if more is not None:
-            return f"nobody was shown {describe(more)}"
-        wrong = differences(approval, self.versions, now) or list(self._inputs(approval))
-        return wrong[0] if wrong else ""
+        return "" if more is None else f"nobody was shown {describe(more)}"
 
     def _inputs(self, approval: Approval) -> Iterator[str]:
         given = {each.position: each.numbers for each in self.inputs}
@@ -120,9 +97,13 @@ class Approvals:
 
     def read(self) -> list[Signed]:
         """Return all of the folder; what is no approval is left out."""
+        return [each for _, each in self.files()]
+
+    def files(self) -> list[tuple[Path, Signed]]:
+        """Return the files of the folder, with what is in them."""
         with self._lock:
-            found = [self._of(file) for file in self._files()]
-        return [each for each in found if each is not None]
+            found = [(file, self._of(file)) for file in self._files()]
+        return [(file, each) for file, each in found if each is not None]
 
     def open(self, data: bytes) -> Signed | None:
         """Return an approval that a coordinator passes on; ``None`` if too few have signed it.

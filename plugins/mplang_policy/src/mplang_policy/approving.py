@@ -17,11 +17,13 @@ import mplang_core as mp
 from mplang_core import Program
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import AllowedInput, Approval, rows_of
-from mplang_policy.approvals import SUFFIX
+from mplang_policy.approvals import SUFFIX, Approvals, Wanted
 from mplang_policy.decision import decide_program
+from mplang_policy.envelope import Signed
 from mplang_policy.offline import asked_of, labels_of
 from mplang_policy.owner import Owner
 from mplang_policy.review import Review
+from mplang_policy.standing import Standing
 
 OF_A_SIGNATURE = {"id", "uses", "made", "expires"}
 """Fields in which two approvals of the same may differ."""
@@ -157,6 +159,66 @@ def made_of(
         made=datetime.datetime.now(datetime.UTC),
         expires=expires,
     )
+
+
+def state_of(
+    owner: Owner, kept: Approvals, standing: Standing, signed: Signed, programs: Sequence[str]
+) -> tuple[str, str]:
+    """Return what an approval is in a word or two, and why it does not count, as the gate would.
+
+    Args:
+        owner: whose it is.
+        kept: the approvals of the worker.
+        standing: what log, packages and time say.
+        signed: the approval.
+        programs: files of artifacts, which may have its program.
+
+    Raises:
+        MPLangError: a program cannot be read.
+    """
+    approval, signers = signed
+    if not kept.counts(signed):
+        return f"{len(signers)} of {kept.threshold} signatures", ""
+    refused = standing.refusal(approval)
+    if refused is not None:
+        state, why = refused
+        return state, why if state == "other versions" else ""
+    why = _other_worker(owner, approval)
+    for program in programs if not why else ():
+        if mp.artifact.load(program).program.digest == approval.program:
+            why = why or _other_answer(owner, approval, program)
+    return ("refused", why) if why else ("counts", "")
+
+
+def _other_worker(owner: Owner, approval: Approval) -> str:
+    """Return what of a worker is not so any more as an approval says; empty if all is."""
+    if approval.party != owner.party:
+        return f"it is of {approval.party}"
+    if not set(approval.coordinators) & set(owner.coordinators):
+        return f"{' and '.join(approval.coordinators)} is no coordinator here"
+    gone = [name for name in approval.data_sets if owner.names.unknown("DataSet", name)]
+    if gone:
+        return f"it reads data set {gone[0]}, which is not here"
+    try:
+        owner.rules()
+    except ConfigError as error:
+        return f"nothing runs, as there are no valid rules: {error}"
+    return ""
+
+
+def _other_answer(owner: Owner, approval: Approval, program: str) -> str:
+    """Return why the gate would refuse a program though it is approved; empty if it would not."""
+    for who in approval.coordinators:
+        if who not in owner.coordinators:
+            continue
+        reviewed = review_of(owner, program, who, ())
+        asked, requests = reviewed.asked, reviewed.decision.requests
+        why = Wanted(asked, (), owner.party, requests).other_program(approval)
+        if not why and not decide_program(owner.rules(), asked, approved=True).allowed:
+            why = f"the rules permit it to {who} in no case"
+        if why:
+            return why
+    return ""
 
 
 def changes(old: Approval, new: Approval) -> list[str]:

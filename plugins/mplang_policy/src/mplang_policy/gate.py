@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from mplang_analysis import ProgramRequest, RunRequest
 
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_policy.approval import Approval
-from mplang_policy.approvals import Approvals, Wanted, installed_version
+from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.approve_command import approving
 from mplang_policy.budgets import charges, over_budget
 from mplang_policy.decision import Decision, decide_program, decide_put
@@ -24,11 +23,13 @@ from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.names import Names
+from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
 from mplang_policy.signed_heads import GateKey, SignedHead
+from mplang_policy.standing import Standing
 from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
 from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
 from mplang_policy.witness import Witness
@@ -48,7 +49,7 @@ class Gate:
         config: where rules and log are.
         party: name of the party.
         names: what its rules may name.
-        versions: returns the version of a package that is installed here.
+        packages: what is installed here.
         clock: returns the time, in seconds since 1970.
 
     Raises:
@@ -60,13 +61,13 @@ class Gate:
         config: GateConfig,
         party: str,
         names: Names,
-        versions: Callable[[str], str | None] = installed_version,
+        packages: Packages = INSTALLED,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._party = party
         self._log = config.log
-        self._versions = versions
+        self._packages = packages
         self._approvals = Approvals(config)
         self._budgets = config.budgets
         self._rules = _live_rules(config, names)
@@ -114,7 +115,7 @@ class Gate:
         Raises:
             ConfigError: it cannot be recorded.
         """
-        version, rules = self._versions("mplang-core"), self._rules.current()
+        version, rules = self._packages.version("mplang-core"), self._rules.current()
         try:
             with self._ledger.writing() as writing:
                 writing.add("start", {"version": version, "key": self._key.public})
@@ -124,6 +125,21 @@ class Gate:
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
         self._started = True
+
+    def note_configuration(self, fields: Mapping[str, Any]) -> None:
+        """Have on record that the configuration of the worker changes, before it counts.
+
+        Args:
+            fields: the worker's configuration, as plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        try:
+            with self._ledger.writing() as writing:
+                record_configuration(writing, fields)
+        except LedgerError as error:
+            raise self._failed(error) from error
 
     def note(self, subject: str, about: Mapping[str, Any]) -> None:
         """Have on record what has changed of the worker, if it has since the last such entry.
@@ -458,22 +474,18 @@ class Gate:
         """
         try:
             self._note_approvals(self._approvals.read())
-            used, revoked = self._ledger.uses(), self._ledger.revoked()
-            now = datetime.datetime.fromtimestamp(self._ledger.now(), datetime.UTC)
+            standing = Standing.of(self._ledger, self._packages)
         except LedgerError as error:
             raise self._failed(error) from error
         asked = run.asked
-        wanted = Wanted(asked, run.inputs, self._party, decision.requests, self._versions)
+        wanted = Wanted(asked, run.inputs, self._party, decision.requests)
         found, remarks = [], []
         there = {each.approval.id: each for each in (*run.approvals, *self._approvals.all())}
         for approval, _ in there.values():
             if approval.program != asked.program and approval.name != asked.name:
                 continue
-            why = wanted.refusal(approval, now)
-            if approval.id in revoked:
-                why = "it was revoked"
-            elif used.get(approval.id, 0) >= approval.uses:
-                why = why or f"its {approval.uses} uses are used up"
+            refused = standing.refusal(approval)
+            why = wanted.refusal(approval) if refused is None else refused[1]
             if why:
                 remarks.append(f"approval {approval.id} does not count: {why}")
             else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from importlib_metadata import entry_points
 
-from mplang_core.ext import COMPATIBLE, CORE, PASSES, plugin_manager
+from mplang_core.ext import COMPATIBLE, CORE, PASS_VERSION, PASSES, plugin_manager
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -54,6 +54,25 @@ def _declared(path: tuple[str, ...]) -> Mapping[str, str]:
     return {package: str(version) for package, version in oldest.items()}
 
 
+def pass_versions() -> dict[str, str]:
+    """Return the number of the passes of each package that declares one.
+
+    It changes when a pass makes something else of a program than before, so packages of one number
+    fit together, whatever their versions. Two numbers of one package are none.
+    """
+    return dict(_numbered(tuple(sys.path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _numbered(path: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the numbers of what is installed: that reads the files of all packages."""
+    found: dict[str, set[str]] = {}
+    for each in entry_points(group=PASS_VERSION):
+        if each.dist is not None:
+            found.setdefault(each.dist.name, set()).add(each.name)
+    return {package: names.pop() for package, names in found.items() if len(names) == 1}
+
+
 def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Return the packages of a party whose versions may differ, if the newer one declares it.
 
@@ -88,24 +107,30 @@ class Versions:
         there: the version of each package, and what else has to be alike.
         since: the oldest version that a package declares to fit, by package.
         may_differ: the packages whose declarations count; what else there is has to be equal.
+        passes: the number of the passes of each package that declares one.
     """
 
     there: Mapping[str, str]
     since: Mapping[str, str]
     may_differ: Set[str]
+    passes: Mapping[str, str] = field(default_factory=dict)
 
 
 def misfits(parties: Collection[Versions]) -> set[str]:
     """Return the names of what parties have in versions that do not fit together.
 
-    What a party does not have counts for nothing. Of two versions the newer one tells whether the
-    older one fits, if all parties let them differ; what is no version has to be equal.
+    What a party does not have counts for nothing. Packages with passes fit if all parties have the
+    same number of them. Of two other versions the newer one tells whether the older one fits, if
+    all parties let them differ; what is no version has to be equal.
 
     Example:
         >>> old = Versions({"p": "1.2.0"}, {}, {"p"})
         >>> new, silent = (Versions({"p": "1.3.0"}, since, {"p"}) for since in ({"p": "1.2"}, {}))
         >>> misfits([old, new]), misfits([old, silent])
         (set(), {'p'})
+        >>> one, two = (Versions({"p": f"1.{i}"}, {}, set(), {"p": "7"}) for i in range(2))
+        >>> misfits([one, two])
+        set()
     """
     names = set[str]().union(*(party.there for party in parties))
     return {name for name in names if not _fit(name, [p for p in parties if name in p.there])}
@@ -113,7 +138,10 @@ def misfits(parties: Collection[Versions]) -> set[str]:
 
 def _fit(name: str, parties: Sequence[Versions]) -> bool:
     found = {(party.there[name], party.since.get(name, "")) for party in parties}
-    if len({version for version, _ in found}) == 1:
+    numbers = [party.passes[name] for party in parties if name in party.passes]
+    if len(set(numbers)) > 1:
+        return False
+    if len({version for version, _ in found}) == 1 or len(numbers) == len(parties):
         return True
     return all(name in party.may_differ for party in parties) and all(
         _fits_beside(*one, *other) for one in found for other in found

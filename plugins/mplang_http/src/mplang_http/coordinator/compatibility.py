@@ -53,7 +53,8 @@ class WorkerFacts:
     def read(cls, name: str, facts: Mapping[str, Any]) -> WorkerFacts:
         """Read the response of ``/facts``; what is malformed raises a builtin exception."""
         alike, plugins, since = facts["alike"], facts["plugins"], facts.get("compatible", {})
-        if max(map(len, (alike, plugins, since))) > MAX_ROWS:
+        passes = facts.get("pass_versions", {})
+        if max(map(len, (alike, plugins, since, passes))) > MAX_ROWS:
             raise ValueError("too much")
         return cls(
             name,
@@ -61,6 +62,7 @@ class WorkerFacts:
                 {_cell(key): _cell(value) for key, value in alike.items()},
                 {_cell(key): _cell(value) for key, value in since.items()},
                 may_differ((str(each["group"]), _cell(each["distribution"])) for each in plugins),
+                {_cell(key): _cell(value) for key, value in passes.items()},
             ),
             {_cell(each["distribution"]): _cell(each["version"]) for each in plugins},
             frozenset(str(each["name"]) for each in plugins),

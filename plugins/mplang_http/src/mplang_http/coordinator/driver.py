@@ -35,7 +35,7 @@ from mplang_core.ext import (
     wait_for_outcome,
 )
 from mplang_http.base.natives import natives_of_kinds, needed_natives
-from mplang_http.base.plugin_versions import compatible
+from mplang_http.base.plugin_versions import compatible, pass_versions
 from mplang_http.coordinator.client import LostWorkerError, WorkerClient
 from mplang_http.coordinator.compatibility import (
     WorkerFacts,
@@ -166,6 +166,7 @@ class SimpHttpDriver(ObservedHost):
             "parties": [{"name": each.name, "address": each.address} for each in self._workers],
             "versions": versions(),
             "compatible": compatible(),
+            "pass_versions": pass_versions(),
             "timeout": self._timeout,
             "native": sorted(self._natives),
         }

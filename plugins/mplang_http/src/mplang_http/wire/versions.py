@@ -7,7 +7,14 @@ import functools
 from importlib_metadata import PackageNotFoundError, version
 
 from mplang_core.ext import CORE
-from mplang_http.base.plugin_versions import OWN, Versions, compatible, installed, may_differ_here
+from mplang_http.base.plugin_versions import (
+    OWN,
+    Versions,
+    compatible,
+    installed,
+    may_differ_here,
+    pass_versions,
+)
 from mplang_http.wire.protocols import PROTOCOLS
 
 
@@ -24,7 +31,7 @@ def versions() -> dict[str, str]:
 
 def own_versions() -> Versions:
     """Return what this process has, and which of it may differ from what others have."""
-    return Versions(versions(), compatible(), may_differ_here())
+    return Versions(versions(), compatible(), may_differ_here(), pass_versions())
 
 
 @functools.cache

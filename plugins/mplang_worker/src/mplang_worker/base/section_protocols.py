@@ -264,6 +264,16 @@ class Gate(Protocol):
             AdmissionError: the log cannot be read.
         """
 
+    def note_configuration(self, fields: Mapping[str, Any]) -> None:
+        """Append to the log that the configuration of the worker changes, before it counts.
+
+        Args:
+            fields: the worker's configuration, as plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+
     def note(self, subject: str, about: Mapping[str, Any]) -> None:
         """Append to the log what has changed of the worker, if it has since the last such entry.
 

@@ -80,17 +80,18 @@ class FrontGate:
         """Return what makes the gate of a changed configuration count; see `LiveConfig`."""
         return prepare_section(self._gate, GATE, self._config, after)
 
-    async def note_configuration(self, about: Mapping[str, Any]) -> None:
+    async def note_configuration(self, after: WorkerConfig) -> None:
         """Have a changed configuration on record, before it counts.
 
         Args:
-            about: the names of its changed ``fields``, and its ``digest``.
+            after: the configuration.
 
         Raises:
             AdmissionError: it cannot be recorded.
         """
         if self._gate is not None:
-            await in_thread(self._gate.record, "configuration", about)
+            fields = after.model_dump(mode="json")
+            await in_thread(self._gate.note_configuration, fields)
 
     @property
     def is_there(self) -> bool:

@@ -6,15 +6,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_worker.base.config import RELOADED, WorkerConfig
 from mplang_worker.base.config_lines import with_lines
-from mplang_worker.base.digests import sha256
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.section_reload import needs_restart
 from mplang_worker.front.session import FrontSession
@@ -54,7 +53,7 @@ class Part(Protocol):
 class Record(Protocol):
     """Log of the owner."""
 
-    async def note_configuration(self, about: Mapping[str, Any]) -> None:
+    async def note_configuration(self, after: WorkerConfig) -> None:
         """Have a changed configuration on record.
 
         Raises:
@@ -128,7 +127,8 @@ class LiveConfig:
                     log.error("the configuration before is kept: %s", self.failure)
             except Exception as error:  # of a section that is not ours; the text may have a secret
                 self.failure = f"a section cannot be reloaded: {type(error).__name__}"
-                log.exception("the configuration before is kept")
+                if self.failure != before:
+                    log.exception("the configuration before is kept")
             return self.failure
 
     async def _read_again(self) -> None:
@@ -139,9 +139,8 @@ class LiveConfig:
         if not changed:
             log.info("the configuration was read again, and nothing has changed")
             return
-        about = {"fields": changed, "digest": sha256(after.model_dump(mode="json"))}
         try:
-            await self._front.gate.note_configuration(about)
+            await self._front.gate.note_configuration(after)
         except AdmissionError as error:
             raise ConfigError(f"that it changes cannot be put on record: {error}") from None
         for commit in commits:

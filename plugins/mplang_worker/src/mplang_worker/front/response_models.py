@@ -76,13 +76,15 @@ class Plugin(Struct):
 class Facts(Struct):
     """Description of a worker. ``alike`` has to be the same at all parties.
 
-    ``compatible`` has the oldest versions that its packages declare to fit.
+    ``compatible`` has the oldest versions that its packages declare to fit, ``pass_versions`` the
+    numbers of their passes.
     """
 
     name: str
     python: str
     alike: dict[str, Any]
     compatible: dict[str, str]
+    pass_versions: dict[str, str]
     plugins: list[Plugin]
     native: list[str]
     dialects: list[str] | None

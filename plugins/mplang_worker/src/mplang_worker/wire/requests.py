@@ -52,6 +52,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         parties: all parties, by rank.
         versions: versions at the coordinator, which have to fit those of this worker.
         compatible: the oldest versions that the coordinator's packages declare to fit.
+        pass_versions: the numbers of their passes.
         timeout: seconds that a party waits for a message, up to the worker's limit.
         native: names of the native services that its programs need, each in an MPC process.
     """
@@ -60,6 +61,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parties: Annotated[list[Party], Meta(min_length=1, max_length=1024)]
     versions: dict[str, str] = {}
     compatible: dict[str, str] = {}
+    pass_versions: dict[str, str] = {}
     timeout: Annotated[float, Meta(gt=0)] | None = None
     native: Annotated[list[Service], Meta(max_length=16)] = []
 
@@ -110,7 +112,8 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_versions(self) -> None:
         here = own_versions()
-        wrong = misfits([Versions(self.versions, self.compatible, here.may_differ), here])
+        there = Versions(self.versions, self.compatible, here.may_differ, self.pass_versions)
+        wrong = misfits([there, here])
         if wrong:
             rows = {"coordinator": self.versions, "here": here.there}
             told = {who: {n: v for n, v in has.items() if n in wrong} for who, has in rows.items()}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mplang_analysis import MAX_EFFORT
-from mplang_http.ext import UPGRADE, compatible, native_names, versions
+from mplang_http.ext import UPGRADE, compatible, native_names, pass_versions, versions
 
 from mplang_core.ext import SECTIONS, WIRE_VERSION, PluginConflictError, passes, plugin_manager
 from mplang_worker.base.config import EngineConfig
@@ -19,7 +19,13 @@ def settings(told: Mapping[str, str]) -> dict[str, Any]:
     Args:
         told: the versions that the coordinator has told this worker.
     """
-    return {"told": dict(told), "wire": WIRE_VERSION, "link": UPGRADE, "passes": passes.known()}
+    return {
+        "told": dict(told),
+        "wire": WIRE_VERSION,
+        "link": UPGRADE,
+        "passes": passes.known(),
+        "pass versions": pass_versions(),  # this worker's own, whatever a coordinator has told
+    }
 
 
 def worker_info(config: EngineConfig) -> dict[str, Any]:
@@ -29,6 +35,7 @@ def worker_info(config: EngineConfig) -> dict[str, Any]:
         "python": platform.python_version(),
         "alike": versions() | _settings() | {"passes": ", ".join(passes.known())},
         "compatible": compatible(),
+        "pass_versions": pass_versions(),
         "plugins": [
             {
                 "name": record.name,
