@@ -222,7 +222,7 @@ def evaluate(
     Args:
         host: ``mp.Simulator(cluster)`` or the host of another backend.
         program: a compiled or traced function, a program as ``mp.parse`` returns it, which takes
-            one argument for each input, or a Python function, which is traced first.
+            one argument for each input, an artifact, or a Python function, which is traced first.
         *args: values of that host, or arrays and numbers, which are public: an array of more than
             64 elements shows a ``LiteralWarning``, unless :func:`mplang_core.public` returned it.
         mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
@@ -245,6 +245,11 @@ def evaluate(
             f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
             f"{type(host).__name__}"
         )
+    if not callable(program) and not isinstance(program, TracedFunction | Program):
+        if not hasattr(program, "run"):
+            raise TraceError(f"{at()}evaluate takes a function, got a {type(program).__name__}")
+        with host.options(mode=mode, listener=listener, check=check):
+            return program.run(host, *args, **kwargs)
     if isinstance(program, TracedFunction | Program):
         tfn = TracedFunction.of(program) if isinstance(program, Program) else program
     else:

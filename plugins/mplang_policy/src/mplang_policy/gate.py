@@ -22,6 +22,7 @@ from mplang_policy.envelope import Signed
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.ledger import Head, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
+from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
@@ -70,6 +71,7 @@ class Gate:
         self._rules.current()
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
+        self._log = config.log
         self._failure = ""  # why the log could not be written when that was last tried
         try:
             self._ledger = Ledger(config.log, clock)
@@ -100,6 +102,11 @@ class Gate:
         except ConfigError as error:
             return str(error)
         return self._failure
+
+    def missing(self) -> dict[str, str]:
+        """Return why nothing may run here, or soon, as the disk of the log is full."""
+        why = self.refuses() or shortage(self._log)
+        return {"gate": why} if why else {}
 
     def open_approval(self, data: bytes) -> Signed | None:
         """Return an approval that a coordinator passes on; ``None`` if it is none of this party.

@@ -25,6 +25,7 @@ from mplang_worker.front.data_sets import check_data
 from mplang_worker.front.draining import drain
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.service_manager import notify
+from mplang_worker.front.slow_start import wait_until_warm
 from mplang_worker.front.warm_process import WARM
 from mplang_worker.process.cgroups import engine_cgroups
 from mplang_worker.process.fork_server import end_with_parent
@@ -33,7 +34,7 @@ from mplang_worker.process.imports import check_installed, preload, restrict
 from mplang_worker.tls.certificates import Certificates
 
 FLUSH = 0.1  # seconds for the last responses
-START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
+START_TIMEOUT = 60.0  # seconds after which it is warned that engines' imports take long
 
 
 def run_worker(
@@ -55,7 +56,7 @@ def run_worker(
             new interpreter. A fork of this process saves its imports.
         listening: listening socket; by default a new one at the configured address.
         ready: called with the worker's address when sessions can be opened.
-        start_timeout: seconds that its warm process has to import what engines need.
+        start_timeout: seconds after which it warns that its warm process still imports.
 
     Raises:
         ConfigError: the address cannot be bound, or a configured module or file is missing.
@@ -113,7 +114,7 @@ async def _serve(
     limit_log(engines.log_quota.take)
     engines.start()
     serving = loop.create_task(acceptor.serve(listening))
-    warming = loop.create_task(engines.warm.ready(start_timeout))
+    warming = loop.create_task(wait_until_warm(engines.warm.ready, start_timeout))
     draining: list[asyncio.Task[None]] = []
     tasks = [serving, warming]
     if certificates is not None:

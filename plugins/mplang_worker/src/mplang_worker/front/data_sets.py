@@ -27,6 +27,11 @@ class FrontDataSets:
     def __init__(self, config: WorkerConfig) -> None:
         self._provider = provider_of(config, DATA, DataProvider)
 
+    @property
+    def provider(self) -> object:
+        """What the section has made; ``None`` without it."""
+        return self._provider
+
     def descriptions(self, coordinator: str) -> Mapping[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""
         return {} if self._provider is None else self._provider.descriptions(coordinator)

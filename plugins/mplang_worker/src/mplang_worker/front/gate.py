@@ -75,6 +75,11 @@ class FrontGate:
         return self._gate is not None
 
     @property
+    def provider(self) -> object:
+        """What the section has made; ``None`` without it."""
+        return self._gate
+
+    @property
     def state(self) -> str:
         """``open``, ``shut`` while nothing may run here, or ``none``."""
         if self._gate is None:

@@ -28,7 +28,8 @@ class Health(Struct):
     ``sessions`` are open, ``crashes`` ended unexpectedly or passed a limit. ``native`` are the
     native services of the client's sessions. ``failures`` is ``null`` if the client is no
     coordinator. ``expires`` is when the worker's certificate does; ``null`` without TLS. ``gate``
-    is ``shut`` while the owner has to mend rules or log.
+    is ``shut`` while the owner has to mend rules or log. ``missing`` are the sections of its
+    configuration that lack something: a source of ``data``, a disk of ``gate`` or ``sink``.
     """
 
     name: str
@@ -40,12 +41,14 @@ class Health(Struct):
     failures: FailedRuns | None
     expires: str | None
     gate: Literal["none", "open", "shut"]
+    missing: list[str]
 
 
 class Ready(Struct):
-    """State of a worker, for probes."""
+    """State of a worker, for probes, and the sections that lack something, as in ``/health``."""
 
     state: WorkerState
+    missing: list[str]
 
 
 class Plugin(Struct):
