@@ -7,7 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.context import CatalogueEntry, Cluster, given_catalogue
@@ -145,6 +145,14 @@ class CompiledFunction(Generic[R]):
         return str(self.program)
 
 
+@runtime_checkable
+class Runnable(Protocol):
+    """Program in another form, such as an artifact, which knows how it runs."""
+
+    def run(self, host: SimpHost, *args: Any, **kwargs: Any) -> Any:
+        """Run it on a host, as :func:`evaluate` does."""
+
+
 @of_user
 def compile(
     fn: Callable[..., R],
@@ -190,7 +198,7 @@ def compile(
 @overload
 def evaluate(
     host: SimpHost,
-    program: Program | TracedFunction,
+    program: Program | TracedFunction | Runnable,
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -210,7 +218,7 @@ def evaluate(
 @of_user
 def evaluate(
     host: SimpHost,
-    program: CompiledFunction[Any] | TracedFunction | Program | Callable[..., Any],
+    program: CompiledFunction[Any] | TracedFunction | Program | Runnable | Callable[..., Any],
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -245,9 +253,7 @@ def evaluate(
             f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
             f"{type(host).__name__}"
         )
-    if not callable(program) and not isinstance(program, TracedFunction | Program):
-        if not hasattr(program, "run"):
-            raise TraceError(f"{at()}evaluate takes a function, got a {type(program).__name__}")
+    if isinstance(program, Runnable):
         with host.options(mode=mode, listener=listener, check=check):
             return program.run(host, *args, **kwargs)
     if isinstance(program, TracedFunction | Program):
