@@ -7,7 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.context import CatalogueEntry, Cluster, given_catalogue
@@ -145,6 +145,14 @@ class CompiledFunction(Generic[R]):
         return str(self.program)
 
 
+@runtime_checkable
+class Runnable(Protocol):
+    """Program in another form, such as an artifact, which knows how it runs."""
+
+    def run(self, host: SimpHost, *args: Any, **kwargs: Any) -> Any:
+        """Run it on a host, as :func:`evaluate` does."""
+
+
 @of_user
 def compile(
     fn: Callable[..., R],
@@ -190,7 +198,7 @@ def compile(
 @overload
 def evaluate(
     host: SimpHost,
-    program: Program | TracedFunction,
+    program: Program | TracedFunction | Runnable,
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -210,7 +218,7 @@ def evaluate(
 @of_user
 def evaluate(
     host: SimpHost,
-    program: CompiledFunction[Any] | TracedFunction | Program | Callable[..., Any],
+    program: CompiledFunction[Any] | TracedFunction | Program | Runnable | Callable[..., Any],
     *args: Any,
     mode: Mode | None = None,
     listener: Listener | None = None,
@@ -222,7 +230,7 @@ def evaluate(
     Args:
         host: ``mp.Simulator(cluster)`` or the host of another backend.
         program: a compiled or traced function, a program as ``mp.parse`` returns it, which takes
-            one argument for each input, or a Python function, which is traced first.
+            one argument for each input, an artifact, or a Python function, which is traced first.
         *args: values of that host, or arrays and numbers, which are public: an array of more than
             64 elements shows a ``LiteralWarning``, unless :func:`mplang_core.public` returned it.
         mode: ``"standard"``: the host submits the program op by op. ``"launch"``: the host
@@ -245,6 +253,9 @@ def evaluate(
             f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
             f"{type(host).__name__}"
         )
+    if isinstance(program, Runnable):
+        with host.options(mode=mode, listener=listener, check=check):
+            return program.run(host, *args, **kwargs)
     if isinstance(program, TracedFunction | Program):
         tfn = TracedFunction.of(program) if isinstance(program, Program) else program
     else:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+import urllib.error
+import urllib.request
 
 import duckdb
 import pyarrow as pa
@@ -10,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from mplang_data import SourceError, SourceUnreachableError
 from mplang_data.holding import read_data_sets
+from mplang_data.section import DataSetServer
 from mplang_http import LocalCluster
 from mplang_http.cli.status import cluster_status
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
@@ -67,6 +73,48 @@ def test_a_source_that_is_not_there_costs_no_failed_run(bank, folder):
     assert "bank.duckdb" in log  # why, for the owner
     assert "does not count" in log
     assert "is not what is published" not in log
+
+
+def probe(cluster):
+    """Return the status of /ready, what it and /health say is missing, and ``mplang status``."""
+    address = cluster.spec.nodes[0].address
+    with urllib.request.urlopen(f"{address}/health") as answer:
+        missing = json.load(answer)["missing"]
+    try:
+        with urllib.request.urlopen(f"{address}/ready") as answer:
+            status, body = answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        status, body = error.code, json.load(error)
+    return status, body["missing"], missing, cluster_status(cluster.spec)[0]["why"]
+
+
+def test_a_worker_is_not_ready_while_a_source_is_not_there(bank, folder):
+    wait_until(lambda: probe(bank) == (200, [], [], ""), "what an earlier test took is there")
+    shutil.move(folder / "others.parquet", folder / "away")
+    with mp.connect("http", bank.spec) as host, pytest.raises(PartyError):
+        mp.evaluate(host, lambda: mp.keep(mp.dataset("bank", "others")))
+    wait_until(lambda: probe(bank)[0] == 503, "the failed run has it probed")
+    _, missing, in_health, why = probe(bank)
+    assert missing == in_health == ["data"]
+    assert why.startswith("a source of its data sets cannot be reached")
+    shutil.move(folder / "away", folder / "others.parquet")
+    wait_until(lambda: probe(bank) == (200, [], [], ""))
+    log = "".join(file.read_text() for file in (folder / "log").iterdir())
+    assert "not ready: data set others: a file of it cannot be opened: No such file" in log
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("postgresql://reader@127.0.0.1:1/bank#people", "takes no connections: .*refused"),
+        ("duckdb:/none/bank.duckdb#people", "No such file"),
+        ("csv:/none/people.csv", "No such file"),
+    ],
+)
+def test_a_probe_says_why_for_the_owner(source, why):
+    fields = {"people": {"source": source, "columns": COLUMNS}}
+    (missing,) = DataSetServer(read_data_sets(fields, "/")).missing().values()
+    assert re.search(why, missing)
 
 
 def test_a_query_that_fails_is_counted(bank, folder):

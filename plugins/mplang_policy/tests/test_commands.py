@@ -189,6 +189,20 @@ def test_a_log_is_shown_line_by_line(logged):
     assert len(run(logged, "audit", "show", "--kind", "fetch").splitlines()) == 1
 
 
+def test_a_log_is_shown_since_a_time_and_a_reason_in_one_line(logged):
+    with closing(Ledger(logged / "gate.db")) as ledger:
+        why = "pay discloses to everyone:\n" + "\n".join(f"- row {i}" for i in range(200))
+        ledger.add("refusal", {"coordinator": "other", "name": "pay", "why": why})
+    (line,) = run(logged, "audit", "show", "--since", "1d", "--kind", "refusal").splitlines()[1:]
+    assert "pay discloses to everyone: - row 0 - row 1" in line
+    assert "\\n" not in line
+    assert len(line) < 400
+    assert "mplang audit export" in line
+    assert run(logged, "audit", "show", "--since", "2999-01-01") == ""
+    assert len(run(logged, "audit", "show", "--since", "2020-01-01T10:00").splitlines()) == 5
+    assert "such as 2026-03-01" in run(logged, "audit", "show", "--since", "lately", ok=False)
+
+
 def test_a_log_is_verified_and_exported(logged):
     assert "4 entries, each as it was written" in run(logged, "audit", "verify")
     assert run(logged, "audit", "heads").strip() == f"shop=7:{'b' * 64}"

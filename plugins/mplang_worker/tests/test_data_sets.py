@@ -21,6 +21,7 @@ from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
 from mplang_worker.front.questions import MAX_ASKED, FrontQuestions
+from mplang_worker.front.readiness import Readiness
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.wire import ipc
@@ -77,7 +78,12 @@ def served(config):
             storage = FrontStorage(config)
             gate = FrontGate(config, storage, LogQuota(1 << 20))
             front = FrontQuestions(
-                config, FrontDataSets(config), storage, gate, FailureBudget("alice", 10)
+                config,
+                FrontDataSets(config),
+                storage,
+                gate,
+                FailureBudget("alice", 10),
+                Readiness({}),
             )
             party = Party(name="alice", address="127.0.0.1:1")
             session = FrontSession(("host", "s"), SessionRequest(rank=0, parties=[party]))

@@ -230,6 +230,8 @@ def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
         rows = {row["name"]: row for row in cluster_status(workers.cluster.spec)}
         assert [rows[name]["gate"] for name in NAMES] == ["open", "shut", "open"]
         assert [bool(rows[name]["why"]) for name in NAMES] == [False, True, False]
+        answer = RawWorker(workers.cluster, NAMES.index("shop")).ask("GET", "/ready")
+        assert answer.status == 503
         assert "shop.cedar" not in told
         assert "shop.cedar: line 2" in workers.last_refusal("shop")
     finally:

@@ -112,8 +112,9 @@ def test_sessions_have_a_quota(host, other):
 def test_sessions_with_workers_that_are_not_there_have_a_quota(cluster, files, host, other):
     """The review's 24 opens of one coordinator, which kept the other's waiting for 28 s."""
     body = json.dumps({"rank": 0, "parties": [host.party()]}).encode()
-    codes = [host.ask("PUT", f"/v1/sessions/idle{i}", body).status for i in range(24)]
-    assert codes == [200] * 4 + [429] * 20
+    codes = [host.ask("PUT", f"/v1/sessions/idle{i}", body).status for i in range(6)]
+    assert codes[:4] == [200] * 4
+    assert set(codes[4:]) <= {429, 503}  # by the quota of sessions, or to ask again
     with in_time():
         other.works()
     for i in range(4):

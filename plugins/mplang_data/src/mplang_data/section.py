@@ -134,6 +134,18 @@ class DataSetServer:
         before = self._sets.get(name)
         return before is None or before != after.model_copy(update={"readers": before.readers})
 
+    def missing(self) -> dict[str, str]:
+        """Return the data sets whose source cannot be reached now, and why, for the owner."""
+        found = {}
+        for name, each in self._sets.items():
+            reach = getattr(source_of(each.kind), "reach", None)
+            try:
+                if reach is not None:
+                    reach(each.where)
+            except SourceError as error:
+                found[f"data set {name}"] = f"{error}: {error.__cause__}"
+        return found
+
     def descriptions(self, coordinator: str) -> dict[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError, printable
+from mplang_policy.audit_lines import one_line, time_since
 from mplang_policy.budgets import Amount
 from mplang_policy.ledger import Entry, Ledger, digest_of
 from mplang_policy.owner import Owner
@@ -40,10 +42,16 @@ def show(
     config: Config = "worker.yaml",
     coordinator: Coordinator = None,
     kind: Annotated[str | None, typer.Option(help="run, refusal, attempt, fetch, …")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only entries since then: 2026-03-01, or 90m, 24h, 7d ago.")
+    ] = None,
 ) -> None:
-    """Show the entries of the log, one per line."""
+    """Show the entries of the log, one per line; mplang audit export has all that they say."""
+    begin = 0.0 if since is None else time_since(since, time.time())
     for entry in _log(config).entries():
         body = entry.body
+        if entry.time < begin:
+            continue
         if kind in (None, entry.kind) and coordinator in (None, body.get("coordinator")):
             typer.echo(printable(f"{entry.number:>6} {time_of(entry)} {_line(entry, body)}"))
 
@@ -60,7 +68,8 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
             return f"{who} runs {name}, {str(told('program'))[:12]}, as {told('run')}"
         case "refusal":
             what = body.get("name") or body.get("value")
-            return f"{who} is refused {quoted(what) if what else 'what it asks for'}: {told('why')}"
+            why = one_line(str(told("why")))
+            return f"{who} is refused {quoted(what) if what else 'what it asks for'}: {why}"
         case "fetch":
             return f"{who} fetches {quoted(str(told('value')))}, {told('bytes')} bytes"
         case "put":

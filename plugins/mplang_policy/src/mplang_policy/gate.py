@@ -22,6 +22,7 @@ from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
+from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
 from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
@@ -200,6 +201,11 @@ class Gate:
         except ConfigError as error:
             return str(error)
         return self._failure
+
+    def missing(self) -> dict[str, str]:
+        """Return why nothing may run here, or soon, as the disk of the log is full."""
+        why = self.refuses() or shortage(self._log)
+        return {"gate": why} if why else {}
 
     def open_approval(self, data: bytes, coordinator: str = "") -> Signed | None:
         """Return an approval that a coordinator passes on; ``None`` if it is none of this party.

@@ -13,6 +13,7 @@ from mplang_worker.base.section_protocols import (
     Decision as Decision,
     Gate as Gate,
     GateSection as GateSection,
+    Probed as Probed,
     Provider as Provider,
     Reloadable as Reloadable,
     Section as Section,

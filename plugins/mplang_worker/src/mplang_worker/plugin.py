@@ -39,7 +39,7 @@ def mplang_doctor(config: str | None) -> Sequence[Check]:
     return [
         Check("engines reach no files of the worker", version > 0, files),
         Check("engines reach no network and no process", has_seccomp(), calls),
-        Check("all memory of engines is limited", True, memory),
+        Check("all memory of engines is limited", not reason, memory),
         *(() if config is None else _configuration(config)),
     ]
 

@@ -21,6 +21,9 @@ class Source(Protocol):
     It is opened by the owner's process, which decides who reads what, and has all that the owner
     has: so opening looks at nothing that is in the source. It is probed and read by confined
     processes, as those are that run programs: they have the open files only, no path, no password.
+
+    A source may have a method ``reach(where)``, too, which raises :class:`SourceError` if it is not
+    there now, and reads nothing of it: a worker calls it every half minute, for ``/ready``.
     """
 
     def place(self, where: str, folder: str) -> str:

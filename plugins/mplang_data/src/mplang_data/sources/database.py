@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Sequence
+from urllib.parse import parse_qsl, urlsplit
 
 from mplang_core import BaseType, TableType
 from mplang_data.apart import run_apart
-from mplang_data.description import SIZE, SourceError
+from mplang_data.description import SIZE, SourceError, SourceUnreachableError
 from mplang_data.sources.arrow_file import ArrowFiles
+
+PORT = 5432  # of PostgreSQL
+CONNECT_TIMEOUT = 5.0  # seconds
 
 
 class Database(ArrowFiles):
@@ -65,11 +70,39 @@ class PostgreSql(Database):
 
     kind = "postgresql"
 
+    def reach(self, where: str) -> None:
+        """Check that the server takes connections; send nothing.
+
+        Raises:
+            SourceUnreachableError: it does not.
+        """
+        parts = urlsplit(f"{self.kind}:{where.rpartition('#')[0]}")
+        fields = dict(parse_qsl(parts.query))
+        host = fields.get("host") or parts.hostname
+        if not host or host.startswith("/"):
+            return  # libpq decides where it is
+        try:
+            port = int(fields.get("port") or parts.port or PORT)
+            socket.create_connection((host, port), CONNECT_TIMEOUT).close()
+        except (OSError, ValueError) as error:
+            raise SourceUnreachableError("its server takes no connections") from error
+
 
 class DuckDbFile(Database):
     """A table or view of a DuckDB file, such as ``duckdb:bank.duckdb#accounts``."""
 
     kind = "duckdb"
+
+    def reach(self, where: str) -> None:
+        """Check that the file is there; read nothing.
+
+        Raises:
+            SourceUnreachableError: it is not.
+        """
+        try:
+            os.close(os.open(where.rpartition("#")[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+        except OSError as error:
+            raise SourceUnreachableError("its file cannot be opened") from error
 
     def place(self, where: str, folder: str) -> str:
         """Return the place, with the path of the file; see :class:`mplang_data.Source`."""

@@ -64,6 +64,14 @@ class Files(ABC):
         """Open the files, whatever is read of them."""
         return open_files(where)
 
+    def reach(self, where: str) -> None:
+        """Check that the files are there; read nothing.
+
+        Raises:
+            SourceError: they are not.
+        """
+        close_all(open_files(where))
+
 
 def open_files(where: str) -> list[int]:
     """Open the files of a path, which may have wildcards, in the order of their names.

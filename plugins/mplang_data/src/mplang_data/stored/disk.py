@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from mplang_data.stored.entry import StoreError
 
 BLOCK = 1 << 20  # bytes
+ROOM = 16 << 20  # bytes that a disk has left, or little can be stored
 
 
 class _Fixed(io.RawIOBase):
@@ -29,6 +30,18 @@ class _Fixed(io.RawIOBase):
         count = os.preadv(self._file, [memoryview(buffer)[: self._end - self._at]], self._at)
         self._at += count
         return count
+
+
+def shortage(folder: Path) -> str:
+    """Return why nothing can be written in a folder now, without the attempt; empty if it can."""
+    try:
+        system = os.statvfs(folder)
+    except OSError as error:
+        return error.strerror or "it is not there"
+    if system.f_flag & os.ST_RDONLY:
+        return "its file system is read-only"
+    free = system.f_bavail * system.f_frsize
+    return "" if free >= ROOM else f"its disk has {free} bytes left"
 
 
 def reader(file: int) -> io.BufferedReader:

@@ -44,6 +44,11 @@ class SinkServer:
         for owner, name, error in self._sink.copy_tables():
             log.error("%s of %s: %s", name, owner, _for_owner(error))
 
+    def missing(self) -> dict[str, str]:
+        """Return whether the folder has no room, for the owner."""
+        why = self._sink.shortage()
+        return {"sink.folder": why} if why else {}
+
     def entries(self, coordinator: str) -> dict[str, dict[str, Any]]:
         """Return the entries of what a coordinator has stored, by name, as plain data."""
         entries = self._sink.entries(coordinator)

@@ -34,6 +34,7 @@ from mplang_data.stored.disk import (
     reader,
     remove,
     sha256_of,
+    shortage,
     size_of,
     sync,
     telling,
@@ -101,6 +102,10 @@ class Sink:
         os.close(self._lock_file)
 
     # -- what is there
+
+    def shortage(self) -> str:
+        """Return why nothing can be stored now; empty if there is room."""
+        return shortage(self._folder)
 
     def held(self, owner: str, name: str, by: str | None = None) -> list[Held]:
         """Return the versions of a value that are here, whole.

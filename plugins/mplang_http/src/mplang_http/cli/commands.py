@@ -22,11 +22,11 @@ def status(
     tls: Tls = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the status of a cluster's workers; exits with 1 if one does not respond."""
+    """Show the status of a cluster's workers; exits with 1 if one cannot run programs."""
     rows = cluster_status(ClusterSpec.from_yaml(cluster), tls)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
     else:
         Console().print(rows)
-    if any(row["state"] != "ready" for row in rows):
+    if any(row["state"] != "ready" or row["why"] for row in rows):
         raise typer.Exit(1)

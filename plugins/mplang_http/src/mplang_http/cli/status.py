@@ -15,6 +15,12 @@ from mplang_http.coordinator.client import WorkerClient
 from mplang_http.tls.contexts import client_context
 from mplang_http.tls.files import TlsFiles
 
+MISSING = {
+    "data": "a source of its data sets cannot be reached",
+    "gate": "its rules or its log are broken",
+    "sink": "the folder of its sink has no room",
+}
+
 
 class _Failures(msgspec.Struct):
     used: int
@@ -32,6 +38,7 @@ class _Health(msgspec.Struct):
     failures: _Failures | None = None
     gate: Literal["none", "open", "shut"] = "none"
     configuration: Literal["current", "refused"] = "current"
+    missing: list[str] = []
     expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
 
 
@@ -52,7 +59,8 @@ def cluster_status(
         which run in MPC processes, ``failures``: the coordinator's failed runs
         there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
         mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
-        days``, and ``why`` it is lost, its gate shut or its changed configuration refused.
+        days``, and ``why`` it is lost, its gate shut, its changed configuration refused, or a
+        source or a disk not there.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -79,13 +87,13 @@ def cluster_status(
             row["crashes"] = health.crashes
             row["native"] = ", ".join(health.native)
             row["gate"] = health.gate
+            broken = [MISSING[each] for each in health.missing if each in MISSING]
             if health.gate == "shut":
-                row["why"] = "its rules or its log are broken; its own log tells its owner why"
-            elif health.configuration == "refused":
-                row["why"] = (
-                    "its configuration was changed and is wrong, so the one before counts; its own "
-                    "log tells its owner why"
-                )
+                broken = list(dict.fromkeys(["its rules or its log are broken", *broken]))
+            if health.configuration == "refused":
+                broken.append("its changed configuration is wrong, so the one before counts")
+            if broken:
+                row["why"] = f"{'; '.join(broken)}; its own log tells its owner why"
             if health.failures is not None:
                 row["failures"] = f"{health.failures.used} of {health.failures.limit}"
             row["certificate"] = _expiry(health.expires)

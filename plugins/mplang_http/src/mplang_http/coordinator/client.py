@@ -47,11 +47,15 @@ class RefusedError(RunError):
         status: HTTP status.
         code: error code.
         refusals: what the worker refuses, as data.
+        retry_after: seconds after which the worker wants to be asked again; ``None`` if never.
     """
 
-    def __init__(self, name: str, status: int, code: str, text: str) -> None:
+    def __init__(
+        self, name: str, status: int, code: str, text: str, retry_after: float | None = None
+    ) -> None:
         super().__init__(f"worker {name}: {text}")
-        self.status, self.code, self.refusals = status, code, Refusals()
+        self.status, self.code, self.retry_after = status, code, retry_after
+        self.refusals = Refusals()
 
 
 class WorkerClient:
@@ -131,7 +135,7 @@ class WorkerClient:
         response, sock = self._send_request(method, url, body, patience, on_progress)
         data = self._read_response(response, sock)
         if response.status >= 300:
-            raise self._error(response.status, data)
+            raise self._error(response.status, data, response.retry_after)
         self._shuts_down = False
         return _read_json(data)
 
@@ -175,7 +179,12 @@ class WorkerClient:
         data.flags.writeable = False
         return data
 
-    def _error(self, status: int, data: bytes) -> RunError:
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connections were closed for good."""
+        return self._closed
+
+    def _error(self, status: int, data: bytes, retry_after: float | None = None) -> RunError:
         """Return the exception for an error response.
 
         Callers raise it without a variable for it: its traceback would keep the frames alive, and
@@ -194,7 +203,7 @@ class WorkerClient:
                 if isinstance(made, AdmissionError):
                     made.refusals = refusals
                 return made
-        refused = RefusedError(self.name, status, str(described.get("code")), text)
+        refused = RefusedError(self.name, status, str(described.get("code")), text, retry_after)
         refused.refusals = refusals
         return refused
 
@@ -205,6 +214,8 @@ class WorkerClient:
         body: Sequence[Buffer],
         patience: float,
         on_progress: Callable[[int], None] = lambda count: None,
+        *,
+        asks_front: bool = False,
     ) -> tuple[Response, socket.socket]:
         head = f"{method} {url} HTTP/1.1\r\nHost: {self._host}"
         if body or method in ("PUT", "POST"):
@@ -215,7 +226,8 @@ class WorkerClient:
             sock, used = self._acquire(patience)
             try:
                 send_request(sock, head, body, on_progress)
-                self._await_response(sock, patience)
+                if not asks_front:
+                    self._await_response(sock, patience)
                 response = Response(sock)
                 self._has_answered = True
                 return response, sock
@@ -248,18 +260,20 @@ class WorkerClient:
             raise TimeoutError from error
 
     def _ask_front(self) -> None:
-        """Ask the front, on a connection of its own, whether the session is open.
+        """Ask the front, on another connection, whether the session is open.
+
+        One that is idle spares a busy front, and this process, another handshake.
 
         Raises:
             OSError: it does not answer in time, or it is not.
         """
         if self._session is None:
             raise TimeoutError
-        with self._connect(self._patience) as sock:
-            path = f"/v1/sessions/{quote(self._session, safe='')}"
-            send_request(sock, f"GET {path} HTTP/1.1\r\nHost: {self._host}", ())
-            if Response(sock).status != 200:
-                raise TimeoutError
+        path = f"/v1/sessions/{quote(self._session, safe='')}"
+        response, sock = self._send_request("GET", path, (), self._patience, asks_front=True)
+        self._read_response(response, sock)
+        if response.status != 200:
+            raise TimeoutError
 
     def _read_response(self, response: Response, sock: socket.socket) -> bytes:
         try:

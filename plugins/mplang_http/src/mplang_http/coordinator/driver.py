@@ -98,7 +98,7 @@ class SimpHttpDriver(ObservedHost):
         mode: Mode = "launch",
         tls: TlsFiles | Mapping[str, str] | str | None = None,
         timeout: float | None = None,
-        patience: float = 3.0,
+        patience: float = 10.0,
         progress: bool | None = None,
         approvals: Sequence[str | os.PathLike[str]] = (),
     ) -> None:

@@ -29,6 +29,7 @@ class Response:
         status: HTTP status.
         size: bytes of its body; ``None`` if it does not say.
         keeps: whether the connection takes another request.
+        retry_after: seconds after which the worker wants to be asked again; ``None`` if never.
 
     Raises:
         NoResponseError: the worker has closed the connection.
@@ -39,6 +40,7 @@ class Response:
         self.status = 0  # until the head has come
         self.size: int | None = None
         self.keeps = False
+        self.retry_after: float | None = None
         self._sock = sock
         self._body = b""
         self._complete = False
@@ -68,6 +70,8 @@ class Response:
         """Take a field of the head; the parser calls it."""
         if name.lower() == b"content-length" and value.isdigit() and len(value) < 20:
             self.size = int(value)
+        elif name.lower() == b"retry-after" and value.isdigit():
+            self.retry_after = float(value[:4])
 
     def on_headers_complete(self) -> None:
         """Take the end of the head; the parser calls it."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +31,10 @@ from mplang_http.wire.values import frame_head, pack, split_frame
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
+MAX_RETRY_AFTER = 10.0  # seconds after which a worker is asked again
 MAX_RELEASED = 1000  # names of values in one request
+
+log = logging.getLogger("mplang.http.host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class RemoteWorker:
         return WorkerFacts.read(self.name, found)
 
     def open(self, request: Mapping[str, Any]) -> Any:
-        """Open the session, or start its next generation.
+        """Open the session, or start its next generation; wait while others are before it.
 
         Args:
             request: the SessionRequest, without the rank.
@@ -113,9 +118,16 @@ class RemoteWorker:
             The credentials of this party's engine, and of its MPC processes, by native service.
         """
         body = json.dumps({**request, "rank": self.rank}).encode()
-        found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
-        self._gate = str(found["credential"].get("gate", ""))
-        return found["credential"], dict(found["native"].items())
+        while True:
+            try:
+                found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
+                self._gate = str(found["credential"].get("gate", ""))
+                return found["credential"], dict(found["native"].items())
+            except RefusedError as error:
+                if error.code != "queued" or self.client.is_closed:
+                    raise
+                log.info("%s", error)
+                time.sleep(min(error.retry_after or 0.0, MAX_RETRY_AFTER))
 
     def link(self, request: Mapping[str, Any]) -> None:
         """Link it to its peers.

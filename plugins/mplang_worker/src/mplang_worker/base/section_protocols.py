@@ -146,6 +146,17 @@ class Reloadable(Protocol):
 
 
 @runtime_checkable
+class Probed(Protocol):
+    """What a section makes in the front, if it can tell whether what it needs is there."""
+
+    def missing(self) -> Mapping[str, str]:
+        """Return what is not there now, and why, for the owner; it is in the worker's log.
+
+        It is called in a thread, every half minute, and reads no data.
+        """
+
+
+@runtime_checkable
 class DataProvider(Provider, Protocol):
     """Data sets of a worker, in its front: what the section ``data`` makes there.
 

@@ -27,6 +27,7 @@ from mplang_worker.front.draining import drain
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.live_config import ConfigFile
 from mplang_worker.front.service_manager import notify
+from mplang_worker.front.slow_start import wait_until_warm
 from mplang_worker.front.warm_process import WARM
 from mplang_worker.process.cgroups import engine_cgroups
 from mplang_worker.process.fork_server import end_with_parent
@@ -35,7 +36,7 @@ from mplang_worker.process.imports import check_installed, preload, restrict
 from mplang_worker.tls.certificates import Certificates
 
 FLUSH = 0.1  # seconds for the last responses
-START_TIMEOUT = 60.0  # seconds that the warm process has to import what engines need
+START_TIMEOUT = 60.0  # seconds after which it is warned that engines' imports take long
 
 
 def run_worker(
@@ -58,7 +59,7 @@ def run_worker(
             new interpreter. A fork of this process saves its imports.
         listening: listening socket; by default a new one at the configured address.
         ready: called with the worker's address when sessions can be opened.
-        start_timeout: seconds that its warm process has to import what engines need.
+        start_timeout: seconds after which it warns that its warm process still imports.
         file: the file of the configuration, which is read again when it changes, and at SIGHUP.
 
     Raises:
@@ -138,7 +139,7 @@ async def _serve_port(
     engines.start()
     note_certificates()
     serving = loop.create_task(acceptor.serve(listening))
-    warming = loop.create_task(engines.warm.ready(start_timeout))
+    warming = loop.create_task(wait_until_warm(engines.warm.ready, start_timeout))
     draining: list[asyncio.Task[None]] = []
     tasks = [serving, warming]
     if certificates is not None:

@@ -28,7 +28,7 @@ from mplang_worker.engine.labels import SessionLabels
 from mplang_worker.engine.programs import Programs
 from mplang_worker.engine.run_storage import loads_of, resolve_loads
 from mplang_worker.process.call_server import CallServer, FileReply, log_to
-from mplang_worker.process.name import name_process
+from mplang_worker.process.name import NICE, name_process
 from mplang_worker.process.session_argument import SessionArgument
 from mplang_worker.wire import ipc
 from mplang_worker.wire.opening import Opening, shown_program
@@ -188,6 +188,7 @@ def run(argument: SessionArgument, file: int) -> None:
         file: descriptor of the socket to the front.
     """
     name_process("mplang-checker")
+    os.nice(NICE)
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     config = EngineConfig.read(argument.config)

@@ -376,6 +376,7 @@ class Session:
         followed = self._follow(job, found, labels_of_inputs, program, request, storage)
         if self._gated:
             self._pass_gate(job, found)
+        self._log_rows(program, followed)
         self._start_clock(job, followed, storage)
         storage.begin(job.run, followed)
         return followed.outputs
@@ -428,13 +429,15 @@ class Session:
         request: JobRequest,
         storage: RunStorage,
     ) -> Followed:
-        """Log which rows disclose this party's data, and return what the run does with labels."""
-        followed = self._labels.follow(program, request, openings, labels, storage.labels, job.key)
+        """Return what the run does with labels."""
+        return self._labels.follow(program, request, openings, labels, storage.labels, job.key)
+
+    def _log_rows(self, program: Program, followed: Followed) -> None:
+        """Log which rows of a run that begins disclose this party's data."""
         rows = followed.disclosure.of(self.comm.rank)
         log.info("%s discloses data of this party in %d rows", quoted(program.name), len(rows))
         for row in rows:
             log.debug("%s", row)
-        return followed
 
     def _store_results(
         self, job: Job, program: Program, outs: Sequence[Any], labels: Sequence[Mapping[int, Label]]

@@ -18,6 +18,7 @@ from mplang_core import MPLangError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause
+from mplang_worker.base.sections import GATE
 from mplang_worker.front import response_models as told
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.job_calls import JobCalls
@@ -31,7 +32,7 @@ from mplang_worker.wire.stored_value import check_name
 Wait = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for the end of the job")]
 Every = Annotated[float, Meta(ge=0.1, le=60, description="seconds between two events")]
 Reason = Annotated[str, Meta(max_length=1000)]
-RETRY_AFTER = {"starting": 1, "ShutdownError": 10}  # seconds, by error code
+RETRY_AFTER = {"starting": 1, "queued": 1, "ShutdownError": 10}  # seconds, by error code
 ROUTINE_CODES = ("unknown-program",)  # part of the protocol, so logged at level debug
 COMMON_ERRORS = (400, 403, 404, 405, 421, 422, 500, 503)
 BODY_ERRORS = (408, 409, 411, 413, 415, 429)
@@ -88,14 +89,20 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
             "failures": context.failures(request),
             "gate": engines.gate.state,
             "configuration": engines.live.state,
+            "missing": engines.readiness.missing,
             "expires": engines.credentials.expires,
         }
         return JSONResponse(state)
 
     @api.route("GET", "/ready", Content(told.Ready), others={503: Content(told.Ready)})
     async def ready(request: Request) -> Response:
-        """Return status 200 if sessions can be opened; 503 while the worker starts or ends."""
-        return JSONResponse({"state": engines.state}, 200 if engines.state == "ready" else 503)
+        """Return status 200 if programs can run; 503 while something is missing."""
+        missing = engines.readiness.missing
+        if engines.gate.state == "shut":
+            missing = sorted({GATE, *missing})
+        is_ready = engines.state == "ready" and not missing
+        state = {"state": engines.state, "missing": missing}
+        return JSONResponse(state, 200 if is_ready else 503)
 
     @api.route("GET", "/facts", Content(told.Facts))
     async def facts(request: Request) -> Response:

@@ -29,6 +29,11 @@ class FrontDataSets:
         self._config = config
         self._provider = provider_of(config, DATA, DataProvider)
 
+    @property
+    def provider(self) -> object:
+        """What the section has made; ``None`` without it."""
+        return self._provider
+
     def prepare(self, after: WorkerConfig) -> Callable[[], None]:
         """Return what makes the data sets of a changed configuration count; see `LiveConfig`."""
         if self._provider is not None and after.section(DATA) is not None:

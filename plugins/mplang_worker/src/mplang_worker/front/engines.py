@@ -31,9 +31,12 @@ from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.live_config import ConfigFile, LiveConfig
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
+from mplang_worker.front.open_queue import OpenQueue
 from mplang_worker.front.questions import FrontQuestions
-from mplang_worker.front.session import FrontSession, Key, check_room, fail_start
+from mplang_worker.front.readiness import Readiness
+from mplang_worker.front.session import FrontSession, Key, check_room, fail_start, is_turn
 from mplang_worker.front.session_credentials import SessionCredentials
+from mplang_worker.front.slow_start import wait_for_start
 from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
@@ -44,7 +47,6 @@ from mplang_worker.tls.credentials import Credential
 from mplang_worker.wire import ipc
 from mplang_worker.wire.requests import LinkRequest, SessionRequest
 
-START_TIMEOUT = 30.0  # seconds that an engine has to start
 CLOSE_TIMEOUT = 1.0  # seconds that an engine has to end its jobs
 STOP_TIMEOUT = 0.2  # seconds that it has to tell its peers that its owner stops it
 log = logging.getLogger("mplang.http.front")
@@ -74,6 +76,7 @@ class Engines:
         gate: its gate.
         live: reloads the configuration.
         paused: coordinators that its owner has paused.
+        readiness: whether what its sections need is there.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
     """
@@ -106,10 +109,14 @@ class Engines:
         self.mpc = FrontMpc(
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
-        self._questions = FrontQuestions(config, self.data, self.storage, self.gate, self.budget)
+        self.readiness = Readiness.of(self.data, self.storage, self.gate)
+        self._questions = FrontQuestions(
+            config, self.data, self.storage, self.gate, self.budget, self.readiness
+        )
         self._events = EngineEvents(self._questions, self.mpc, self.gate, self.budget, self.begin)
         self._sessions: dict[Key, FrontSession] = {}
         self._ended = EndedSessions()
+        self._openings = OpenQueue()
         self._tasks: set[asyncio.Task[Any]] = set()
         parts = (self.data, self.gate, self._questions, self._starter, self.credentials)
         self.live = LiveConfig(config, file, self, parts)
@@ -143,6 +150,7 @@ class Engines:
         self.begin(watch(self._config, self))
         self.begin(watch_revocations(self, self._config.name))
         self.begin(self.live.watch())
+        self.begin(self.readiness.watch())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""
@@ -186,7 +194,7 @@ class Engines:
         session = self._sessions.get(key)
         self.mpc.check(request.native)
         if session is None:
-            session = self._new_session(key, request)
+            session = await self._in_turn(key, request)
         elif session.request.parties != request.parties or session.request.rank != request.rank:
             raise RequestError(409, "taken", "this session has other parties")
         session.seen = time.monotonic()
@@ -202,14 +210,31 @@ class Engines:
             "native": msgspec.to_builtins(native),
         }
 
-    def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
+    async def _in_turn(self, key: Key, request: SessionRequest) -> FrontSession:
+        """Return a session that starts, once it is its turn."""
+        self._check_open(key, request)
+        await self._openings.enter(key, lambda: is_turn(self._config, key[0], self.sessions))
+        try:
+            self._check_open(key, request)
+            session = self._sessions.get(key) or self._new_session(key, request)
+            assert session.started is not None
+            session.started.add_done_callback(lambda _: self._openings.leave(key))
+        except BaseException:
+            self._openings.leave(key)
+            raise
+        return session
+
+    def _check_open(self, key: Key, request: SessionRequest) -> None:
+        """Check that a session may be opened, now or later."""
         self.refuse_if_draining()
         self.paused.check(key[0])
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"
             )
-        check_room(self._config, key[0], request, self.sessions)
+        check_room(self._config, key[0], request, self.sessions, self._openings.waiting(key[0]))
+
+    def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
         session = FrontSession(key, request)
         mine = [each for each in self._sessions.values() if each.key[0] == key[0]]
         session.cores = mine[0].cores if mine else self._starter.free_cores(self.sessions)
@@ -243,11 +268,11 @@ class Engines:
             if session.ending:
                 self.gate.forget(session)
                 raise ConnectionError("it was closed before it was open")
-            key = await asyncio.wait_for(session.ready, START_TIMEOUT)
+            key = await wait_for_start(session.ready, "an engine")
         except (OSError, TimeoutError, RuntimeError) as error:
             if not session.ending:
                 self._starter.failed()
-            await self._abandon(session, str(error) or f"it takes more than {START_TIMEOUT:g} s")
+            await self._abandon(session, str(error) or type(error).__name__)
             text = "an engine does not start; try again; why is in the worker's log"
             raise RequestError(503, "starting", text) from None
         assert session.process is not None

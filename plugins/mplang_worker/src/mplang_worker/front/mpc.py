@@ -17,10 +17,10 @@ from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.engine_start import EngineStarter
 from mplang_worker.front.session import FrontSession, SessionMpc, fail_start
 from mplang_worker.front.session_credentials import SessionCredentials
+from mplang_worker.front.slow_start import wait_for_start
 from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.tls.credentials import Credential
 
-START_TIMEOUT = 30.0  # seconds that an MPC process has to start
 log = logging.getLogger("mplang.http.front")
 
 
@@ -141,7 +141,7 @@ class FrontMpc:
         self._links[link] = session
         assert session.started is not None
         await asyncio.shield(session.started)  # its engine is there
-        declared = await asyncio.wait_for(ready, START_TIMEOUT)  # before it hears of any peer
+        declared = await wait_for_start(ready, "an MPC process")  # before it hears of any peer
         if session.ending or session.process is None:
             raise ConnectionError("the session has ended")
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

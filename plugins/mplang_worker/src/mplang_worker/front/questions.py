@@ -18,6 +18,7 @@ from mplang_worker.base.sections import DATA, SINK
 from mplang_worker.front.data_sets import FrontDataSets
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import WITHDRAWN, FrontGate
+from mplang_worker.front.readiness import Readiness
 from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
@@ -39,6 +40,7 @@ class FrontQuestions:
         storage: its storage.
         gate: its gate.
         budget: failed runs of its coordinators.
+        readiness: is to be probed when a source cannot be reached.
 
     Raises:
         ConfigError: the worker cannot start with a section of another package.
@@ -51,8 +53,9 @@ class FrontQuestions:
         storage: FrontStorage,
         gate: FrontGate,
         budget: FailureBudget,
+        readiness: Readiness,
     ) -> None:
-        self._data, self._budget = data, budget
+        self._data, self._budget, self._readiness = data, budget, readiness
         self._gate = gate
         self._storage = storage
         self._others = OtherSections(config)
@@ -135,9 +138,11 @@ class FrontQuestions:
                 if not self._gate.may_read(session, self._data.columns(args)):
                     return Answer({"unknown": True})
                 answer = await self._data.answer(session, method, args)
-                run = session.jobs.executing
-                if answer.fields.get("unreachable") is True and run is not None:
-                    self._budget.excuse((session.key[0], session.link, run))
+                if answer.fields.get("unreachable") is True:
+                    self._readiness.probe_soon()
+                    run = session.jobs.executing
+                    if run is not None:
+                        self._budget.excuse((session.key[0], session.link, run))
                 return answer
             if section == SINK:
                 if not self._gate.may_store(session, method, args):

@@ -29,7 +29,8 @@ class Health(Struct):
     native services of the client's sessions. ``failures`` is ``null`` if the client is no
     coordinator. ``expires`` is when the worker's certificate does; ``null`` without TLS. ``gate``
     is ``shut`` while the owner has to mend rules or log. ``configuration`` is ``refused`` while its
-    file was changed and is wrong, so that the one before counts.
+    file was changed and is wrong, so that the one before counts. ``missing`` are the sections that
+    lack something: a source of ``data``, a disk of ``gate`` or ``sink``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Health(Struct):
     expires: str | None
     gate: Literal["none", "open", "shut"]
     configuration: Literal["current", "refused"]
+    missing: list[str]
 
 
 class OpenJob(Struct):
@@ -59,9 +61,10 @@ class OpenJobs(Struct):
 
 
 class Ready(Struct):
-    """State of a worker, for probes."""
+    """State of a worker, for probes, and the sections that lack something, as in ``/health``."""
 
     state: WorkerState
+    missing: list[str]
 
 
 class Plugin(Struct):

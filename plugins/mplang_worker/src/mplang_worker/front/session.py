@@ -224,7 +224,11 @@ def fail_start(ready: asyncio.Future[Any] | None, why: str) -> None:
 
 
 def check_room(
-    config: WorkerConfig, coordinator: str, request: SessionRequest, sessions: list[FrontSession]
+    config: WorkerConfig,
+    coordinator: str,
+    request: SessionRequest,
+    sessions: list[FrontSession],
+    waiting: int,
 ) -> None:
     """Check that a coordinator may open another session.
 
@@ -233,6 +237,7 @@ def check_room(
         coordinator: name of the coordinator.
         request: the request to open it.
         sessions: the sessions that are open.
+        waiting: how many of the coordinator wait to be opened.
 
     Raises:
         RequestError: it may not.
@@ -248,7 +253,17 @@ def check_room(
             f"{len(mine)} sessions of {coordinator} are open here, of at most {quotas.sessions}, "
             f"and of all coordinators at most {limits.sessions}",
         )
-    if sum(not session.joined for session in mine) >= quotas.opens:
-        raise RequestError(
-            429, "busy", f"{coordinator} is opening {quotas.opens} sessions already; try again"
-        )
+    if waiting > quotas.sessions:
+        raise RequestError(429, "busy", f"{waiting} sessions of {coordinator} wait to be opened")
+
+
+def is_turn(config: WorkerConfig, coordinator: str, sessions: list[FrontSession]) -> bool:
+    """Return whether a coordinator may open another session beside those that it links now.
+
+    Args:
+        config: configuration of the worker.
+        coordinator: name of the coordinator.
+        sessions: the sessions that are open.
+    """
+    mine = [session for session in sessions if session.key[0] == coordinator]
+    return sum(not session.joined for session in mine) < config.quotas.opens

@@ -49,6 +49,11 @@ class FrontStorage:
         self._store = provider_of(config, SINK, Store)
         self._hidden: list[Hidden] = []
 
+    @property
+    def provider(self) -> object:
+        """What the section has made; ``None`` without it."""
+        return self._store
+
     def start(self) -> None:
         """Have the owner's databases take what they have not taken yet, in a thread."""
         if self._store is not None:

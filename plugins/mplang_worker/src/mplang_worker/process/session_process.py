@@ -16,7 +16,7 @@ from mplang_confinement import give_up_calls
 
 from mplang_worker.base.config import EngineConfig
 from mplang_worker.base.logs import configure_logging
-from mplang_worker.process.name import name_process
+from mplang_worker.process.name import NICE, name_process
 from mplang_worker.process.session_argument import EngineArgument
 
 SWITCH_INTERVAL = 0.0005  # seconds that a thread holds the GIL while others wait for it
@@ -40,6 +40,7 @@ def run_process(
         keep: returns the system calls that it keeps, of those that are given up.
     """
     name_process(name)
+    os.nice(NICE)  # so that the front, which says that the worker lives, is not kept waiting
     sock = socket.socket(fileno=file)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of a whole group; the front decides
     sys.setswitchinterval(SWITCH_INTERVAL)
