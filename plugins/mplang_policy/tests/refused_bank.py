@@ -38,8 +38,8 @@ class Bank:
         self.folder, self.program = folder, program
         self.given: dict[str, Any] = {}  # what advice has changed of the program
         self.now, self.coordinator = time.time(), "analyst"
-        self.heads: dict[str, Any] = {}  # of the peers' logs, as they tell them
-        self.seen: dict[str, Any] = {}  # of this one's, as the peers remember it
+        self.seen: dict[str, str] = {}  # of its log, as the peers remember it
+        self.head = b""  # of its log, as the peers are told with the last run
         self.inputs: list[Any] = []
         (folder / "bank.cedar").write_text(rules)
         fields = {"policy": "bank.cedar", "log": "gate.db", **gate}
@@ -72,12 +72,12 @@ class Bank:
         """Have the gate asked about the program; return what it refuses, nothing if it begins."""
         program = self.traced()
         asked = asked_of(program, NAMES, "bank", self.coordinator, "production")
-        run = RunRequest("s", "s-0", asked, self.inputs, heads=self.heads, seen=self.seen)
+        run = RunRequest("s", "s-0", asked, self.inputs, shared="s-0", seen=self.seen)
         try:
             decision = self.gate.decide(run)
             if not decision.allowed:
                 self.gate.refuse(run, decision, paths_of(program, decision))
-            self.gate.begin(run, decision)
+            self.head, _ = self.gate.begin(run, decision)
         except AdmissionError as error:
             return error.refusals
         return Refusals()

@@ -397,13 +397,13 @@ def test_rules_that_are_wrong_are_told_to_their_owner_alone(bank):
 
 
 def test_a_peer_forgets_a_log_that_was_set_back(bank):
-    mine, peer = bank(pay, ALL), bank(pay, ALL)
-    peer.heads = {"bank": (7, "b" * 64)}
-    assert not peer.asks()
-    mine.seen = {"shop": peer.gate.known_heads()[1]["bank"]}
+    before, mine, peer = bank(pay, ALL), bank(pay, ALL), bank(pay, ALL)
+    assert not before.asks()
+    peer.gate.end({}, "s-0", {"bank": (before.head, before.gate.public_key)})
+    mine.seen = {"shop": peer.gate.seen(["bank"])["bank"]}  # its log has nothing of that run
     (first,) = mine.asks()
     (forget,) = first.advice
     assert (first.code, forget.by) == ("log", "shop")
     peer.follows(forget)
-    mine.seen = peer.gate.known_heads()[1]
+    mine.seen = peer.gate.seen(["bank"])
     assert not mine.asks()

@@ -12,7 +12,7 @@ import pytest
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until_async
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
-from mplang_worker.front import engines as engines_module, mpc as mpc_module
+from mplang_worker.front import slow_start
 from mplang_worker.front.engines import Engines
 from mplang_worker.wire import ipc
 
@@ -38,10 +38,15 @@ class Forks:
         return True
 
 
+def processes(session):
+    """Return the engine and the MPC process of a session, each `None` until it is forked."""
+    natives = [each.process for each in session.natives.values()]
+    return {"engine": session.process, "mpc": next(iter(natives), None)}
+
+
 @pytest.mark.parametrize("starts", ["engine", "mpc"])
 def test_a_session_that_is_closed_while_it_starts_is_not_waited_for(monkeypatch, starts):
-    for module in (engines_module, mpc_module):
-        monkeypatch.setattr(module, "START_TIMEOUT", NEVER)
+    monkeypatch.setattr(slow_start, "START_TIMEOUT", NEVER)
     forks = Forks(ready=("engine",) if starts == "mpc" else ())
 
     async def main():
@@ -50,8 +55,7 @@ def test_a_session_that_is_closed_while_it_starts_is_not_waited_for(monkeypatch,
         body = json.dumps({"rank": 0, "parties": [PARTY], "native": ["spu"]}).encode()
         opening = asyncio.ensure_future(engines.open(*KEY, body))
         (session,) = await wait_until_async(lambda: engines.sessions)
-        owner = session if starts == "engine" else session.mpc
-        await wait_until_async(lambda: owner.process is not None)
+        await wait_until_async(lambda: processes(session)[starts] is not None)
         if starts == "mpc":
             await wait_until_async(session.started.done)
         await engines.close(*KEY)

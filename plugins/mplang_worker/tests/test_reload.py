@@ -171,7 +171,7 @@ def test_what_is_wrong_is_refused_whole_with_its_line(owner, files, change, line
     owner.hang_up()
     owner.wait_for(f"alice.yaml:{number}: ", since)
     assert why in owner.log[since:]
-    assert "its configuration was changed and is wrong" in owner.status()["why"]
+    assert "its changed configuration is wrong" in owner.status()["why"]
     with pytest.raises(RunError, match="not among the coordinators"):
         connect(owner, files["other"])
 
