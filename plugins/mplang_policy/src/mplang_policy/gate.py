@@ -76,7 +76,9 @@ class Gate:
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
 
-    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+    def reload(
+        self, fields: Mapping[str, object], worker: Mapping[str, object]
+    ) -> Callable[[], None]:
         """Return what makes other budgets, quotas, approvers, rules and names count.
 
         Args:

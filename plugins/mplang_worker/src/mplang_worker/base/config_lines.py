@@ -38,7 +38,7 @@ def with_lines(file: str, text: str, error: str) -> str:
 
 def _line_of(node: yaml.Node | None, path: Sequence[str]) -> int:
     """Return the number of the line of the last node of a path that is there, from 1."""
-    line = 1 if node is None else node.start_mark.line + 1
+    line = 1 if node is None else int(node.start_mark.line) + 1
     if path and isinstance(node, yaml.SequenceNode) and path[0].isdecimal():
         items = node.value[int(path[0]) :]
         return _line_of(items[0], path[1:]) if items else line
@@ -47,7 +47,8 @@ def _line_of(node: yaml.Node | None, path: Sequence[str]) -> int:
             # a name may have a dot
             for count in range(len(path), 0, -1):
                 if key.value == ".".join(path[:count]):
-                    return max(key.start_mark.line + 1, _line_below(value, path[count:]))
+                    line = int(key.start_mark.line) + 1
+                    return max(line, _line_below(value, path[count:]))
     return line
 
 

@@ -74,8 +74,8 @@ class FrontGate:
         """Return what makes the gate of a changed configuration count; see `LiveConfig`."""
         return prepare_section(self._gate, GATE, self._config, after)
 
-    async def note_configuration(self, about: Mapping[str, Any]) -> None:
-        """Have a changed configuration on record, before it counts.
+    async def note_configuration(self, about: Mapping[str, object]) -> None:
+        """Record a changed configuration, before it counts.
 
         Args:
             about: the names of its changed ``fields``, and its ``digest``.

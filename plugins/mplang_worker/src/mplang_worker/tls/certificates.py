@@ -43,6 +43,9 @@ class Certificates:
         ConfigError: a file cannot be used, or the certificate is another's, or not valid now.
     """
 
+    context: ssl.SSLContext
+    authority: Authority
+
     def __init__(self, name: str, files: TlsFiles, authorities: Mapping[str, str]) -> None:
         self._name = name
         self._files = files
