@@ -88,7 +88,7 @@ class Gate:
         Raises:
             ConfigError: the rules or a key is wrong, or the log is another one.
         """
-        config = GateConfig(**fields)
+        config = GateConfig.model_validate(fields)
         if config.log != self._log:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
         approvals, rules = Approvals(config), _rules_of(config, Names.of(worker))
