@@ -111,7 +111,7 @@ class DataSetServer:
         """
         _check(self._sets)
 
-    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+    def reload(self, fields: object, worker: Mapping[str, object]) -> Callable[[], None]:
         """Return what makes changed data sets count; those that are new or others are checked.
 
         Args:

@@ -218,8 +218,8 @@ def _read(path: str) -> bytes:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _until(given: str | None) -> datetime.datetime:
-    text = given or EXPIRES
+def _until(expires: str | None) -> datetime.datetime:
+    text = expires or EXPIRES
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
         raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w")

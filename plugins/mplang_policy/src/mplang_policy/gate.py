@@ -86,7 +86,9 @@ class Gate:
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
 
-    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+    def reload(
+        self, fields: Mapping[str, object], worker: Mapping[str, object]
+    ) -> Callable[[], None]:
         """Return what makes other budgets, quotas, approvers, rules and names count.
 
         Args:
@@ -96,7 +98,7 @@ class Gate:
         Raises:
             ConfigError: the rules or a key is wrong, or the log is another one.
         """
-        config = GateConfig(**fields)
+        config = GateConfig.model_validate(fields)
         if config.log != self._log:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
         approvals, rules = Approvals(config), _live_rules(config, Names.of(worker))

@@ -33,12 +33,12 @@ def declared_version(name: str) -> str | None:
     Packages declare it for parties that upgrade one by one; what declares nothing means the same as
     nothing else.
     """
-    found = [
+    declared = [
         _version(each.name)
         for each in importlib_metadata.entry_points(group=COMPATIBLE)
         if each.dist is not None and each.dist.name == name
     ]
-    oldest = min((each for each in found if each is not None), default=None)
+    oldest = min((each for each in declared if each is not None), default=None)
     return None if oldest is None else str(oldest)
 
 

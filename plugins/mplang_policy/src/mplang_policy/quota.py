@@ -77,7 +77,7 @@ class Quota:
         return ""
 
     def set_limit(self, most: Used) -> None:
-        """Have another limit count from now on.
+        """Set another limit.
 
         Args:
             most: what a coordinator may cause in a day.

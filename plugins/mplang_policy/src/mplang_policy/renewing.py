@@ -80,7 +80,7 @@ def _signatures(path: Path, approval: Approval) -> bytes | None:
     """Return the envelope of a renewal that others have signed; ``None`` if there is none."""
     try:
         data = path.read_bytes()
-        found = open_envelope(data, {}).approval
+        beside = open_envelope(data, {}).approval
     except (OSError, ConfigError):
         return None
-    return data if found.to_bytes() == approval.to_bytes() else None
+    return data if beside.to_bytes() == approval.to_bytes() else None

@@ -66,11 +66,11 @@ def pass_versions() -> dict[str, str]:
 @functools.lru_cache(maxsize=4)
 def _numbered(path: tuple[str, ...]) -> Mapping[str, str]:
     """Return the numbers of what is installed: that reads the files of all packages."""
-    found: dict[str, set[str]] = {}
+    numbers: dict[str, set[str]] = {}
     for each in entry_points(group=PASS_VERSION):
         if each.dist is not None:
-            found.setdefault(each.dist.name, set()).add(each.name)
-    return {package: names.pop() for package, names in found.items() if len(names) == 1}
+            numbers.setdefault(each.dist.name, set()).add(each.name)
+    return {package: names.pop() for package, names in numbers.items() if len(names) == 1}
 
 
 def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:

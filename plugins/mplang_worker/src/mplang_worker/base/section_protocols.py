@@ -130,7 +130,7 @@ class Reloadable(Protocol):
     Of another one a changed section counts from a restart only.
     """
 
-    def reload(self, fields: Any, worker: Mapping[str, Any]) -> Callable[[], None]:
+    def reload(self, fields: object, worker: Mapping[str, object]) -> Callable[[], None]:
         """Return what makes a changed configuration count; called in a thread.
 
         It is called whenever something of the configuration changes, also of another section. What

@@ -173,7 +173,7 @@ async def _serve_port(
 
 
 def ignore_hangup() -> None:
-    """Have SIGHUP end neither this process nor those that it starts."""
+    """Ignore SIGHUP in this process, and in those that it starts."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 

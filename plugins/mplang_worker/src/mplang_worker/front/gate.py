@@ -81,7 +81,7 @@ class FrontGate:
         return prepare_section(self._gate, GATE, self._config, after)
 
     async def note_configuration(self, after: WorkerConfig) -> None:
-        """Have a changed configuration on record, before it counts.
+        """Record a changed configuration, before it counts.
 
         Args:
             after: the configuration.

@@ -39,7 +39,7 @@ class ConfigFile(NamedTuple):
     read: Callable[[], WorkerConfig]
 
 
-class Part(Protocol):
+class ConfiguredPart(Protocol):
     """Part of a front that keeps something of the configuration."""
 
     def prepare(self, after: WorkerConfig) -> Commit:
@@ -54,7 +54,7 @@ class Record(Protocol):
     """Log of the owner."""
 
     async def note_configuration(self, after: WorkerConfig) -> None:
-        """Have a changed configuration on record.
+        """Record a changed configuration.
 
         Raises:
             AdmissionError: it cannot be recorded.
@@ -94,7 +94,7 @@ class LiveConfig:
         config: WorkerConfig,
         file: ConfigFile | None,
         front: Configured,
-        parts: Sequence[Part],
+        parts: Sequence[ConfiguredPart],
     ) -> None:
         self._config, self._file, self._front, self._parts = config, file, front, parts
         self.failure = ""
@@ -191,11 +191,9 @@ class LiveConfig:
 def changed_fields(before: WorkerConfig, after: WorkerConfig) -> list[str]:
     """Return the names of the fields that differ; of sections of other packages their own."""
     names = [name for name in WorkerConfig.model_fields if name != "sections"]
-    found = [name for name in names if getattr(before, name) != getattr(after, name)]
+    own = [name for name in names if getattr(before, name) != getattr(after, name)]
     others = sorted({*before.sections, *after.sections})
-    return found + [
-        name for name in others if before.sections.get(name) != after.sections.get(name)
-    ]
+    return own + [name for name in others if before.sections.get(name) != after.sections.get(name)]
 
 
 def check_peers(session: FrontSession, config: WorkerConfig) -> None:

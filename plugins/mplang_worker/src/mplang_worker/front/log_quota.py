@@ -38,7 +38,7 @@ class LogQuota:
         self._lock = threading.Lock()
 
     def set_limit(self, most: int) -> None:
-        """Have another limit count from now on.
+        """Set another limit.
 
         Args:
             most: bytes that a coordinator may cause in a day.

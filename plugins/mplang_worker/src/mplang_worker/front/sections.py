@@ -79,8 +79,9 @@ class OtherSections:
     def prepare(self, after: WorkerConfig) -> Callable[[], None]:
         """Return what makes the sections of a changed configuration count; see `LiveConfig`."""
         names = sorted({*self._config.sections, *after.sections})
-        found = [(self._providers.get(name), name) for name in names]
-        made = [prepare_section(each, name, self._config, after) for each, name in found]
+        made = [
+            prepare_section(self._providers.get(name), name, self._config, after) for name in names
+        ]
 
         def commit() -> None:
             for each in made:

@@ -119,7 +119,7 @@ class Cgroups:
             self._base.mkdir()
 
     def set_quotas(self, quotas: Quotas) -> None:
-        """Have other quotas count for what is placed from now on."""
+        """Set other quotas, for processes that are placed from now on."""
         self._quotas = quotas
 
     def place(self, coordinator: str, link: str, pid: int, baseline: int) -> EngineCgroup:
