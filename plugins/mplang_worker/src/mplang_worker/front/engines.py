@@ -33,6 +33,7 @@ from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.questions import FrontQuestions
 from mplang_worker.front.session import FrontSession, Key, check_room
 from mplang_worker.front.session_credentials import SessionCredentials
+from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
@@ -70,6 +71,7 @@ class Engines:
         data: the data sets of the worker.
         storage: its storage.
         gate: its gate.
+        notices: tells the peers of sessions that were stopped here.
         paused: coordinators that its owner has paused.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
         downloads: number of values that are being sent to coordinators.
@@ -90,6 +92,7 @@ class Engines:
         self._config = config
         self.credentials = SessionCredentials(certificates)
         self.data = FrontDataSets(config)
+        self.notices = StopNotices(config, certificates)
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)
