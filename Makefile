@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml bench wheels changelog clean
+.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -181,6 +181,9 @@ accuracy: setup ## measure: measure SPU's functions, and write the tables of plu
 
 sml: setup ## tests: run the tests of secretflow's machine learning library on mplang, and print a table (hours)
 	@$(BIN)/python benchmarks/sml/run.py $(ARGS)
+
+stop: setup ## measure: how long runs go on that owners stop, at ten moments on each protocol
+	@$(BIN)/python benchmarks/bench_stop.py 10
 
 bench: setup ## measure: measure
 	@for file in benchmarks/bench_*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -61,16 +61,20 @@ class Stoppable:
     Args:
         folder: the folder of all their files.
         controlled: name of the one that has a control socket, if any.
+        names: the parties, the bank first.
         **options: those of the cluster.
     """
 
-    def __init__(self, folder: Path, controlled: str = "", **options: Any) -> None:
+    def __init__(
+        self, folder: Path, controlled: str = "", names: Sequence[str] = NAMES, **options: Any
+    ) -> None:
         self.folder = folder
         np.save(folder / "pay.npy", np.array([1.0, 2.0, 4.0]))
         self.command("approver-key", folder / "ann.key")
         data = {"bank": {"pay": {"source": f"npy:{folder}/pay.npy", **ARRAY}}}
         gates = {}
-        for name in NAMES:
+        self.names, tls = names, bool(options.get("tls"))
+        for name in names:
             (folder / f"{name}.cedar").write_text(BANK if name == "bank" else PERMIT_ALL)
             gates[name] = {
                 "policy": str(folder / f"{name}.cedar"), "log": str(folder / f"{name}.db"),
@@ -80,6 +84,8 @@ class Stoppable:
             fields = {"name": name, "gate": gates[name], "data": data.get(name, {})}
             if name == controlled:
                 fields["control"] = CONTROL
+            if tls:
+                fields |= {"tls": name, "coordinators": ["host"], "peers": dict.fromkeys(names)}
             (folder / f"{name}.yaml").write_text(json.dumps({**fields, "mode": "production"}))
         with pytest.MonkeyPatch.context() as patch:
             paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
@@ -89,7 +95,7 @@ class Stoppable:
             if controlled:
                 path = str(folder / CONTROL["path"])
                 options["controls"] = {controlled: {**CONTROL, "path": path}}
-            self.cluster = LocalCluster(NAMES, data=data, gates=gates, **options)
+            self.cluster = LocalCluster(names, data=data, gates=gates, **options)
 
     def command(self, *args: object, ok: bool = True) -> str:
         """Run a command, and return what it prints."""
@@ -100,10 +106,10 @@ class Stoppable:
         assert (done.exit_code == 0) is ok, printed
         return printed
 
-    def approved(self, fn: Any) -> tuple[Any, str]:
+    def approved(self, fn: Any, spec: mp.ClusterSpec | None = None) -> tuple[Any, str]:
         """Return a program that the bank has approved, and the name of the approval."""
         with mp.catalogue({"bank": {"pay": ARRAY}}):
-            made = mp.compile(fn, cluster_spec=self.cluster.spec)
+            made = mp.compile(fn, cluster_spec=spec or self.cluster.spec)
             path = self.folder / f"{fn.__name__}.mpl"
             mp.artifact.save(path, made)
         before = self._approvals()

@@ -11,10 +11,13 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mplang_http.cli.control import ControlClient
 from mplang_testing.waiting import DEADLINE, wait_until
+from mplang_worker.base.errors import RequestError
+from mplang_worker.front.stop_notices import check_sender
 from processes import processes_of_sessions
 from stop_testbed import NAMES, Stoppable, at_work, kept_and_told, load, quick
 
@@ -156,6 +159,26 @@ def test_a_pause_outlives_the_worker(workers, owner):
         mp.evaluate(host, workers.approved(quick)[0])
 
 
+# -- analysts
+
+
+def test_an_analyst_lists_and_cancels_a_run_at_all_parties(workers, host, tmp_path):
+    program, _ = workers.approved(at_work)
+    nodes = [{"name": each.name, "address": each.address} for each in workers.cluster.spec.nodes]
+    (tmp_path / "cluster.yaml").write_text(json.dumps({"nodes": nodes}))
+    mine = ["--cluster", tmp_path / "cluster.yaml"]
+    with workers.running(host, program) as running:
+        jobs = json.loads(workers.command("jobs", *mine, "--json"))
+        run = f"{host.session}-0"
+        assert jobs == [{"run": run, "worker": name, "state": "running"} for name in NAMES]
+        printed = workers.command("cancel", run, "--reason", "enough", *mine)
+        assert printed.count("cancelled") == 3
+        with pytest.raises(PartyError, match="enough"):
+            running.result(DEADLINE)
+    assert workers.command("jobs", *mine) == "nothing of yours runs\n"
+    assert "no session" in workers.command("cancel", "x-0", *mine, ok=False)
+
+
 # -- who may not
 
 
@@ -246,3 +269,21 @@ def test_what_is_broken_or_too_large_is_refused(workers, data, status):
     head = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nX: "
     assert ask(path, head + b"x" * (4 << 20)).split()[1:2] in ([], [b"431"])  # or it is cut off
     ControlClient(str(path)).request("GET", "jobs")  # and it answers others
+
+
+def test_only_another_party_of_a_session_stops_it_from_elsewhere():
+    session = SimpleNamespace(parties=NAMES)
+    assert check_sender(session, "s", "shop", "bank") == "shop"
+    for there, sender in [(session, "eve"), (session, "bank"), (session, None), (None, "shop")]:
+        with pytest.raises(RequestError, match="no session 's' of yours"):
+            check_sender(there, "s", sender, "bank")
+
+
+@pytest.mark.long("runs on the three protocols are stopped at four moments")
+def test_what_is_stopped_ends_within_seconds_on_each_protocol():
+    """The figures are those of the benchmark; it fails where they are not as promised."""
+    script = Path(__file__).parents[3] / "benchmarks" / "bench_stop.py"
+    done = subprocess.run(
+        [sys.executable, script, "4"], capture_output=True, text=True, timeout=20 * DEADLINE
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

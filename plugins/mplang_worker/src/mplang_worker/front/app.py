@@ -25,13 +25,16 @@ from mplang_worker.front.job_calls import JobCalls
 from mplang_worker.front.log_quota import STRANGERS
 from mplang_worker.front.openapi import Api, Content
 from mplang_worker.front.request_context import BINARY, EVENTS, RequestContext
+from mplang_worker.front.stop_notices import MAX_REASON, PATH, check_sender
+from mplang_worker.front.stopping import stop
 from mplang_worker.front.uploads import check_digest
 from mplang_worker.wire.requests import LinkRequest, SessionRequest
 from mplang_worker.wire.stored_value import check_name
 
 Wait = Annotated[float, Meta(ge=0, le=60, description="seconds to wait for the end of the job")]
 Every = Annotated[float, Meta(ge=0.1, le=60, description="seconds between two events")]
-Reason = Annotated[str, Meta(max_length=1000)]
+Reason = Annotated[str, Meta(max_length=MAX_REASON)]
+Coordinator = Annotated[str, Meta(max_length=1000, description="name of the coordinator")]
 RETRY_AFTER = {"starting": 1, "queued": 1, "ShutdownError": 10}  # seconds, by error code
 ROUTINE_CODES = ("unknown-program",)  # part of the protocol, so logged at level debug
 COMMON_ERRORS = (400, 403, 404, 405, 421, 422, 500, 503)
@@ -159,6 +162,19 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
     async def close_session(request: Request, session: Name) -> Response:
         """Close a session: end its jobs and its process, and release its values."""
         await engines.close(context.authorize(request), session)
+        return JSONResponse(None)
+
+    @api.route("DELETE", PATH + "/{session}", Content(None))
+    async def stopped(
+        request: Request, session: Name, coordinator: Coordinator, reason: Reason = ""
+    ) -> Response:
+        """End a session that the owner of another party of it has stopped, as that party says."""
+        found = next((e for e in engines.sessions if e.key == (coordinator, session)), None)
+        if config.tls is not None or found is None:
+            check_sender(found, session, request.state.caller, config.name)
+        if found is not None:
+            by = f"party {request.state.caller}"
+            await stop(engines, found, f"{by} has stopped it: {reason}", by, elsewhere=True)
         return JSONResponse(None)
 
     @api.route(

@@ -37,6 +37,7 @@ from mplang_worker.front.readiness import Readiness
 from mplang_worker.front.session import FrontSession, Key, check_room, fail_start, is_turn
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.slow_start import wait_for_start
+from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
@@ -75,6 +76,7 @@ class Engines:
         storage: its storage.
         gate: its gate.
         live: reloads the configuration.
+        notices: tells the peers of sessions that were stopped here.
         paused: coordinators that its owner has paused.
         readiness: whether what its sections need is there.
         draining: whether the worker is being shut down, and takes no new sessions and jobs.
@@ -97,6 +99,7 @@ class Engines:
         self._config = config
         self.credentials = SessionCredentials(certificates)
         self.data = FrontDataSets(config)
+        self.notices = StopNotices(config, certificates)
         self.storage = FrontStorage(config)
         self.log_quota = LogQuota(config.quotas.log)
         self.gate = FrontGate(config, self.storage, self.log_quota)

@@ -255,6 +255,8 @@ class FrontGate:
                 return {"refused": ""}
         except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
             why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
+            if session.closed:  # which has ended its checker
+                why = "its session was ended meanwhile"
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             if args.get("whole") is True:  # else another party is to blame
                 session.jobs.judge(run, AdmissionError(why))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any, Protocol
 
 from mplang_core.ext import AdmissionError
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.session import FrontSession
+from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.threads import in_thread
 
 INTERVAL = 0.25  # seconds between two looks at the approvals that were revoked
@@ -80,6 +81,10 @@ class Stoppable(Protocol):
     """Sessions of a worker, as their owner stops them."""
 
     gate: FrontGate
+    notices: StopNotices
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> object:
+        """Start work that goes on."""
 
     @property
     def sessions(self) -> Sequence[FrontSession]:
@@ -89,7 +94,9 @@ class Stoppable(Protocol):
         """End a session and its processes at once."""
 
 
-async def stop(engines: Stoppable, session: FrontSession, why: str, by: str) -> None:
+async def stop(
+    engines: Stoppable, session: FrontSession, why: str, by: str, *, elsewhere: bool = False
+) -> None:
     """End a session at once, withdraw what its runs have stored, and have that on record.
 
     The session is ended first: a log that cannot be written stops nobody who stops a run.
@@ -99,7 +106,10 @@ async def stop(engines: Stoppable, session: FrontSession, why: str, by: str) -> 
         session: the session.
         why: why, as its coordinator is told.
         by: who stops it, for the log.
+        elsewhere: whether it was stopped at another party, which tells all of them.
     """
+    if not elsewhere:
+        engines.begin(engines.notices.send(session, why))
     runs = session.begun.union(session.jobs.unfinished)
     await engines.end_now(session, why)
     if engines.gate.provider is None:

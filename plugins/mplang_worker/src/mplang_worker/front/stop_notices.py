@@ -1,0 +1,105 @@
+"""Notices among fronts that the owner of one has stopped a session, which then ends at all parties.
+
+The links of the engines tell that one has ended only to whoever waits for it: a peer that computes,
+or holds results, would go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from urllib.parse import urlencode
+
+from mplang_http.ext import client_context, split_address
+
+from mplang_core import MPLangError
+from mplang_worker.base.config import WorkerConfig
+from mplang_worker.base.errors import RequestError
+from mplang_worker.front.session import FrontSession
+from mplang_worker.front.threads import in_thread
+from mplang_worker.tls.certificates import Certificates, peer_certificates
+
+PATIENCE = 2.0  # seconds that a peer has to answer
+MAX_REASON = 1000  # characters
+MAX_ANSWER = 1 << 16  # bytes
+PATH = "/v1/joined"
+log = logging.getLogger("mplang.http.front")
+
+
+class StopNotices:
+    """Sender of a worker's notices to the fronts of peers.
+
+    Args:
+        config: configuration of the worker.
+        certificates: its certificates; ``None`` without TLS.
+    """
+
+    def __init__(self, config: WorkerConfig, certificates: Certificates | None) -> None:
+        self._config, self._certificates = config, certificates
+
+    async def send(self, session: FrontSession, why: str) -> None:
+        """Tell the fronts of all peers that a session was stopped here.
+
+        Args:
+            session: the session.
+            why: why.
+        """
+        coordinator, name = session.key
+        query = urlencode({"coordinator": coordinator, "reason": why[:MAX_REASON]})
+        peers = [each for each in session.request.parties if each.name != self._config.name]
+        sending = (self._tell(e.name, e.address, f"{PATH}/{name}?{query}") for e in peers)
+        await asyncio.gather(*sending)
+
+    async def _tell(self, peer: str, address: str, path: str) -> None:
+        try:
+            await in_thread(self._send, peer, address, path)
+        except (OSError, MPLangError, ValueError) as error:
+            log.warning("%s was not told that a session is stopped: %s", peer, error)
+
+    def _send(self, peer: str, address: str, path: str) -> None:
+        """Send one notice; raise an error if it is not taken."""
+        endpoint = split_address(address)
+        with self._connect(peer, endpoint) as sock:
+            host = f"{endpoint[0]}:{endpoint[1]}"
+            head = f"DELETE {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"
+            sock.sendall(head.encode())
+            status = sock.recv(MAX_ANSWER).split(b" ", 2)[1:2]
+        if status not in ([b"200"], [b"404"]):  # it may have ended there already
+            raise ConnectionError(f"it answers {status}")
+
+    def _connect(self, peer: str, endpoint: tuple[str, int]) -> socket.socket:
+        sock = socket.create_connection(endpoint, PATIENCE)
+        if self._certificates is None or self._config.tls is None:
+            return sock
+        context = client_context(self._config.tls, "http/1.1")
+        for file in self._config.authorities.values():
+            context.load_verify_locations(file)
+        with sock:
+            wrapped = context.wrap_socket(sock, server_hostname=peer)
+        try:
+            found = self._certificates.trust.verify(peer_certificates(wrapped)).name
+            if found != peer:
+                raise ConnectionError(f"its certificate is of {found}")
+        except BaseException:
+            wrapped.close()
+            raise
+        return wrapped
+
+
+def check_sender(session: FrontSession | None, name: str, sender: str | None, mine: str) -> str:
+    """Return who may stop a session from elsewhere, for texts: another party of it.
+
+    Args:
+        session: the session that is named; ``None`` if there is none.
+        name: its name.
+        sender: common name of the certificate of who asks.
+        mine: name of this party.
+
+    Raises:
+        RequestError: it is no party of the session, of which it then learns nothing.
+    """
+    parties = () if session is None else session.parties
+    if sender not in parties or sender == mine:
+        raise RequestError(404, "unknown-session", f"no session {name!r} of yours is open here")
+    return str(sender)
