@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mplang_tables import arrow
 from mplang_testing import FeopSuite, KernelSuite, LineageSuite, PluginSuite, Sample, SourceSuite
 from postgres import server as server
 from pyarrow import csv
@@ -83,7 +84,11 @@ class TestCsv(SourceSuite):
 
 
 class TestArrow(SourceSuite):
-    kind, data = "arrow", TABLE
+    kind = "arrow"
+    data = pa.table(
+        {name: cells for name, (_, cells) in TABLE.items()},
+        schema=arrow.schema(mp.TableType(tuple((name, of) for name, (of, _) in TABLE.items()))),
+    )
 
     def store(self, folder, data):
         with pa.ipc.new_file(folder / "a.arrow", data.schema) as file:

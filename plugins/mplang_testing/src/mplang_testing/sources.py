@@ -22,8 +22,8 @@ class SourceSuite(Suite, kit=True):
 
     Attributes:
         kind: its name in the group ``mplang.sources``.
-        data: what is stored: an array, or the columns of a table by name, each with its type and
-            its cells, at least two columns.
+        data: what is stored: an array, or a table of at least two columns: of Arrow, or its columns
+            by name, each with its type and its cells.
 
     Example::
 
@@ -74,7 +74,7 @@ class SourceSuite(Suite, kit=True):
 
     @property
     def _value(self) -> Any:
-        if isinstance(self.data, np.ndarray):
+        if not isinstance(self.data, Mapping):
             return self.data
         import pyarrow as pa  # type: ignore[import-untyped]
         from mplang_tables import arrow
@@ -86,6 +86,10 @@ class SourceSuite(Suite, kit=True):
     def _type(self) -> Any:
         if isinstance(self.data, np.ndarray):
             return TensorType(str(self.data.dtype), self.data.shape)
+        if not isinstance(self.data, Mapping):
+            from mplang_tables import table_type
+
+            return table_type(self.data)
         data: Mapping[str, tuple[str, Any]] = self.data
         return TableType(tuple((name, kind) for name, (kind, _) in data.items()))
 
