@@ -10,7 +10,7 @@ import pytest
 import yaml
 from mplang_cli.cli import app
 from mplang_policy import Head, Ledger
-from policy_testbed import BANK, CATALOGUE, CLUSTER
+from policy_testbed import BANK, CATALOGUE, CLUSTER, data_of_bank
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -24,7 +24,7 @@ def pay():
 @pytest.fixture
 def folder(tmp_path):
     """Return the folder of the bank, with an artifact."""
-    fields = {**BANK, "data": CATALOGUE["bank"], "gate": {"policy": "rules", "log": "gate.db"}}
+    fields = {**BANK, "data": data_of_bank(), "gate": {"policy": "rules", "log": "gate.db"}}
     (tmp_path / "worker.yaml").write_text(yaml.safe_dump(fields))
     with mp.catalogue(CATALOGUE):
         traced = mp.compile(pay, cluster_spec=CLUSTER)
