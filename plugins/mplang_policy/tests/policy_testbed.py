@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mplang_policy import Decision, Names, Rules
 from mplang_policy.decision import decide_program
 from mplang_policy.offline import asked_of, paths_of
@@ -29,9 +31,14 @@ permit (principal, action == Action::"disclose", resource == Everyone::"everyone
 """
 
 
+def data_of_bank() -> dict[str, Any]:
+    """Return the data sets of the bank, and who may name them."""
+    return {name: {**each, "readers": ["analyst"]} for name, each in CATALOGUE["bank"].items()}
+
+
 def names_of_bank() -> Names:
     """Return what the rules of the bank may name."""
-    return Names.of({**BANK, "data": CATALOGUE["bank"]})
+    return Names.of({**BANK, "data": data_of_bank()})
 
 
 def rules_of_bank(text: str) -> Rules:

@@ -17,7 +17,7 @@ from mplang_policy.envelope import open_envelope, read_key, sign
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
 from mplang_policy.statements import read_statements
-from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES
+from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES, data_of_bank
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -44,9 +44,7 @@ class Bank:
         (folder / "bank.cedar").write_text(rules)
         fields = {"policy": "bank.cedar", "log": "gate.db", **gate}
         coordinators = ["analyst", "other"]
-        self._write(
-            {**BANK, "coordinators": coordinators, "data": CATALOGUE["bank"], "gate": fields}
-        )
+        self._write({**BANK, "coordinators": coordinators, "data": data_of_bank(), "gate": fields})
         self._gate: Gate | None = None
 
     @property

@@ -13,7 +13,7 @@ from mplang_policy import Ledger
 from mplang_policy.ledger import Writing
 from mplang_policy.peer_logs import PeerLogs
 from mplang_policy.signed_heads import Seal, SignedHead
-from policy_testbed import BANK, CATALOGUE, CLUSTER
+from policy_testbed import BANK, CATALOGUE, CLUSTER, data_of_bank
 from typer.testing import CliRunner
 
 import mplang_core as mp
@@ -27,7 +27,7 @@ def pay():
 @pytest.fixture
 def folder(tmp_path):
     """Return the folder of the bank, with an artifact."""
-    fields = {**BANK, "data": CATALOGUE["bank"], "gate": {"policy": "rules", "log": "gate.db"}}
+    fields = {**BANK, "data": data_of_bank(), "gate": {"policy": "rules", "log": "gate.db"}}
     (tmp_path / "worker.yaml").write_text(yaml.safe_dump(fields))
     with mp.catalogue(CATALOGUE):
         traced = mp.compile(pay, cluster_spec=CLUSTER)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from mplang_policy import Names, Rules, asked_of, decide_program
-from policy_testbed import BANK, CATALOGUE, NAMES, PERMIT_ALL, RUNS, decided, line_of, program_of
+from policy_testbed import BANK, NAMES, PERMIT_ALL, RUNS, data_of_bank, decided, line_of, program_of
 
 import mplang_core as mp
+
+GUARDED = 'permit (principal, action == Action::"fetch", resource) when { context.k > 9 };'
 
 
 def pay_to_host():
@@ -172,11 +177,33 @@ def test_a_rule_of_another_resource_is_not_near():
 
 def test_a_rule_of_another_data_set_is_not_near():
     only = 'permit (principal, action == Action::"read", resource == DataSet::"visits");'
-    names = Names.of({**BANK, "data": {**CATALOGUE["bank"], "visits": {"columns": ["id"]}}})
+    names = Names.of({**BANK, "data": {**data_of_bank(), "visits": {"columns": ["id"]}}})
     asked = asked_of(program_of(pay_to_host), NAMES, "bank", "analyst", "production")
     decision = decide_program(Rules.of({"bank.cedar": only}, names), asked)
     (read,) = (each for each in decision.refused if each.request.action == "read")
     assert (read.why.code, read.why.rules) == ("no-rule", ())
+
+
+@pytest.mark.parametrize("rules", ["", RUNS, RUNS + GUARDED], ids=["read", "fetch", "guard"])
+def test_no_advice_tells_whether_there_is_a_data_set_that_one_may_not_name(rules):
+    """It is that of a data set which is not there, but for its name."""
+
+    def advice_on(name):
+        def program():
+            kind = {"id": "int64", "pay": "float64"}
+            return mp.dataset("bank", name, ["id", "pay"], type=kind)
+
+        asked = asked_of(program_of(program), NAMES, "bank", "analyst", "production")
+        decision = decide_program(Rules.of({"bank.cedar": rules}, names), asked)
+        return [each for refusal in decision.refusals("bank") for each in refusal.advice]
+
+    hidden = {"columns": {"id": "int64", "pay": "float64"}, "unit": "id", "readers": ["other"]}
+    names = Names.of({**BANK, "data": {**data_of_bank(), "hidden": hidden}})
+    there, not_there = advice_on("hidden"), advice_on("nought")
+    assert there
+    there, not_there = (re.sub("[0-9a-f]{64}", "digest", repr(each)) for each in (there, not_there))
+    assert there.replace("hidden", "nought") == not_there
+    assert "permit (" in repr(advice_on("people"))
 
 
 def test_a_program_that_has_a_guard_is_not_told_to_use_one():

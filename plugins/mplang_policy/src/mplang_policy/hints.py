@@ -64,20 +64,21 @@ def hints_for(
         return
     if not any(field in why.lacks for field in OF_GUARDS):
         return
+    names = rules.names.seen_by(asked.coordinator)
     mine = [source for source in row.sources if source.party == asked.party]
     there = {guard.op for each in asked.rows for of in each.sources for guard in of.guards}
     if any(source.guards for source in mine):
-        yield from _of_guarded(row, why, asked, rules.names)
+        yield from _of_guarded(row, why, asked, names)
     elif asked.remarks:
         yield from (Advice("code", each) for each in asked.remarks)
     elif there:
         yield Advice("code", NOT_THROUGH_IT.format(ops=_listed(sorted(there))), where=row.line)
     else:
-        yield from _guards(row, request, asked, rules)
+        yield from _guards(row, request, asked, rules, names)
 
 
 def _guards(
-    row: DisclosureRow, request: Request, asked: ProgramRequest, rules: Rules
+    row: DisclosureRow, request: Request, asked: ProgramRequest, rules: Rules, names: Names
 ) -> Iterator[Advice]:
     """Yield the guards that permits count on, those of the nearest permit first."""
     mine = [source for source in row.sources if source.party == asked.party]
@@ -88,7 +89,7 @@ def _guards(
         if set(OF_GUARDS).isdisjoint(fields):
             continue
         if not families or OF_THE_GUARD in families:
-            call = guard_call(mine, conditions, asked, rules.names)
+            call = guard_call(mine, conditions, asked, names)
             yield Advice("code", NO_GUARD, call, row.line)
         else:
             text = f"what it tells is of single rows; {permit.shown} counts on {_listed(families)}"

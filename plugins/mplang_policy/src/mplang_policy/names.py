@@ -28,6 +28,7 @@ class Names:
         units: for each data set the column by which its units differ, if it has one.
         columns: the columns of tables by name, as ``people.age``, with their types; a type is empty
             if it is unknown.
+        readers: for each data set the coordinators that may name it.
 
     Example:
         >>> names = Names.of({"name": "bank", "data": {"people": {"columns": {"age": "int64"}}}})
@@ -40,6 +41,7 @@ class Names:
     known: Mapping[str, frozenset[str]]
     units: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Names:
@@ -70,7 +72,31 @@ class Names:
             for name, each in data.items()
             if isinstance(each, Mapping) and each.get("unit")
         }
-        return cls(known, units, dict(_types(data)))
+        readers = {
+            name: frozenset(
+                map(str, (each.get("readers") or ()) if isinstance(each, Mapping) else ())
+            )
+            for name, each in data.items()
+        }
+        return cls(known, units, dict(_types(data)), readers)
+
+    def seen_by(self, coordinator: str) -> Names:
+        """Return the names that a coordinator knows of; others' data sets are as if not there.
+
+        Args:
+            coordinator: the coordinator.
+        """
+        if "DataSet" not in self.known:
+            return self
+        seen = {name for name, readers in self.readers.items() if coordinator in readers}
+        known = {
+            **self.known,
+            "DataSet": self.known["DataSet"] & seen,
+            "Column": frozenset(each for each in self.known["Column"] if _set_of(each) in seen),
+        }
+        units = {name: unit for name, unit in self.units.items() if name in seen}
+        columns = {name: kind for name, kind in self.columns.items() if _set_of(name) in seen}
+        return Names(known, units, columns, {name: self.readers[name] for name in seen})
 
     def unknown(self, kind: str, name: str) -> bool:
         """Return whether an entity is not there."""
@@ -117,6 +143,10 @@ def parts_of(aggregate: str) -> tuple[str, str]:
     """
     function, _, column = aggregate.partition("(")
     return function, column.removesuffix(")")
+
+
+def _set_of(column: str) -> str:
+    return column.partition(".")[0]
 
 
 def _types(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

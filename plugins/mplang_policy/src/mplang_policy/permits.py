@@ -7,11 +7,16 @@ from collections.abc import Iterator, Sequence
 from mplang_analysis import WHOLE
 
 from mplang_core.ext import Advice, ConfigError
+from mplang_policy.names import Names
 from mplang_policy.request import Entity, Request
 from mplang_policy.rules import Rules
 from mplang_policy.statements import Statement
 from mplang_policy.vocabulary import UNLESS_FORBIDDEN
 
+UNSEEN = (
+    "name data sets and columns that this party offers you: host.catalogue has them, mplang data "
+    "schema prints them; an owner names who may as the readers of a data set"
+)
 MAX_RULE = 2000  # bytes of a rule that is proposed
 SAID_OF_GUARDS = ("aggregates", "grouped", "filtered", "matched", "functions", "joined_with")
 IMPLIED = ("name", "type", "mode", "program", "parties", "data_sets", "approved", *SAID_OF_GUARDS)
@@ -23,7 +28,8 @@ def permits_of(
 ) -> Iterator[Advice]:
     """Yield what the owner could add to the rules, so that they permit a request.
 
-    A rule is proposed only if it was tried: it is valid here, and permits the request.
+    A rule is proposed only if it was tried: it is valid here, and permits the request. Whether
+    there is a data set that the coordinator may not name, no advice tells.
 
     Args:
         rules: the rules of the party, which refuse the request.
@@ -34,6 +40,9 @@ def permits_of(
     conditions = list(_conditions(request))
     rule = _permit(request, conditions)
     needs_permit = request.action not in UNLESS_FORBIDDEN
+    if not _is_seen(rules.names.seen_by(request.coordinator), request):
+        yield Advice("code", UNSEEN)
+        return
     if len(rule) > MAX_RULE or (needs_permit and not _permits(rules, rule, request)):
         return
     for forbid in sorted(forbids, key=_last_first):
@@ -44,6 +53,13 @@ def permits_of(
     if not forbids or not rules.would_permit(request):
         text = "a rule could permit it; it permits each program that does just this"
         yield Advice("rule", text, rule, by=party)
+
+
+def _is_seen(names: Names, request: Request) -> bool:
+    """Return whether the coordinator may name all data sets that a request is about."""
+    columns = [each for each in request.context.get("columns", ()) if isinstance(each, Entity)]
+    about = [*columns, *([request.resource] if request.resource.type == "DataSet" else ())]
+    return not any(names.unknown(each.type, each.id) for each in about)
 
 
 def _last_first(statement: Statement) -> tuple[str, int]:
@@ -70,7 +86,8 @@ def _and(conditions: Sequence[str]) -> str:
 
 def _permits(rules: Rules, rule: str, request: Request) -> bool:
     try:
-        return Rules.of({"advice": rule}, rules.names).decide([request])[0].allowed
+        names = rules.names.seen_by(request.coordinator)
+        return Rules.of({"advice": rule}, names).decide([request])[0].allowed
     except ConfigError:  # it names what the worker's file does not have
         return False
 
