@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from mplang_policy.ledger import Ledger, Writing
-from mplang_policy.peer_logs import SET_BACK, Finding, PeerLogs
+from mplang_policy.peer_logs import SET_BACK, Evidence, PeerLogs
 from mplang_policy.signed_heads import GateKey, HeadError, Seal, SignedHead, verifies
 
 BEFORE = 256  # hashes of entries that go with a head
@@ -82,7 +82,7 @@ class Witness:
     def note(
         self, writing: Writing, run: str, heads: Mapping[str, tuple[bytes, str]]
     ) -> dict[str, list[int | str]]:
-        """Note the heads of peers in the transaction that has the end of a run on record.
+        """Record the heads of peers in the transaction that has the end of a run on record.
 
         Args:
             writing: the transaction.
@@ -113,5 +113,5 @@ class Witness:
         return noted
 
 
-def _note(signed: SignedHead, me: str, now: float, file: sqlite3.Connection) -> Finding | None:
+def _note(signed: SignedHead, me: str, now: float, file: sqlite3.Connection) -> Evidence | None:
     return PeerLogs(file).note(signed, me, now)
