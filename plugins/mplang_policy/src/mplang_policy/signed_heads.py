@@ -147,7 +147,7 @@ def verifies(key: str, seal: Seal) -> bool:
 
 
 def _signed_text(seal: Seal) -> bytes:
-    return f"mplang head:{seal.number}:{seal.hash}:{seal.about}".encode()
+    return f"mplang.head:{seal.number}:{seal.hash}:{seal.about}".encode()
 
 
 class GateKey:
