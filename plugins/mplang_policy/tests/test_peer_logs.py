@@ -154,7 +154,9 @@ def test_what_an_earlier_version_remembers_goes_on_counting(parties, back):
     if back:
         shop.restore()
         _, why = shop.witness.missing(shop.seen_by(bank))
-        assert why.endswith("the log was set back, or bank lies")  # it was never signed
+        assert why.endswith(
+            "the log was set back, or bank, or its coordinator, lies: no signature proves it"
+        )  # it was never signed
     assert bank.note(shop, shop.run()) != {}
     assert bank.findings() == (["set back"] if back else [])
     assert bank.ledger.heads()["shop"].number == 4 + (not back)
@@ -189,7 +191,9 @@ def test_what_a_peer_says_to_remember_and_nobody_signed_proves_nothing(parties):
     _, shop = parties
     shop.run()
     _, why = shop.witness.missing({"bank": "7:" + "a" * 64})
-    assert why.endswith("the log was set back, or bank lies")
+    assert why.endswith(
+        "the log was set back, or bank, or its coordinator, lies: no signature proves it"
+    )
     _, why = shop.witness.missing({"bank": "nonsense"})
     assert why == "bank tells of this party's log what no log has: it lies"
 

@@ -12,6 +12,7 @@ from mplang_policy.peer_logs import SET_BACK, Evidence, PeerLogs
 from mplang_policy.signed_heads import GateKey, HeadError, Seal, SignedHead, verifies
 
 BEFORE = 256  # hashes of entries that go with a head
+UNSIGNED = "the log was set back, or {}, or its coordinator, lies: no signature proves it"
 log = logging.getLogger("mplang.policy")
 
 
@@ -47,10 +48,10 @@ class Witness:
                 return who, f"{who} tells of this party's log what no log has: it lies"
             if not self._ledger.has(seal.head):
                 signed = verifies(self._key.public, seal)
-                means = "the log was set back" if signed else "the log was set back, or {} lies"
+                means = "the log was set back" if signed else UNSIGNED.format(who)
                 return who, (
                     f"{who} remembers entry {seal.number} of this party's log, "
-                    f"{seal.hash[:12]}…, which is not there: {means.format(who)}"
+                    f"{seal.hash[:12]}…, which is not there: {means}"
                 )
         return None
 
