@@ -29,6 +29,7 @@ from mplang_ibis import query
 from mplang_ibis.sql import read_sql
 from mplang_jax import kernel
 from mplang_jax.admission import XLA
+from mplang_policy.signed_heads import HeadError, SignedHead
 from mplang_spu import conversion, engine
 from mplang_spu.lowering import SPU, Target, lower
 from mplang_spu.reconstruction import reconstruct
@@ -218,6 +219,10 @@ class _Listener:
             assert Opening.read(opening.write()) == opening
             with contextlib.suppress(WireError):
                 read_labels({1: opening}, 1)
+
+    def headed(self, link: Link, run: str, name: str, head: bytes) -> None:
+        with contextlib.suppress(HeadError):
+            SignedHead.read(head, "0" * 64)
 
     def closed(self, link: Link, run: str) -> None:
         assert run not in link.runs

@@ -8,13 +8,15 @@ which is used.
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from mplang_analysis import PublicInput, RunRequest
-from mplang_policy import Gate
+from mplang_policy import Gate, Ledger
 from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
+from mplang_policy.verification import mistakes
 from policy_testbed import NAMES
 
 import mplang_core as mp
@@ -40,3 +42,10 @@ def test_an_approval_counts_for_the_uses_that_are_left(gate):
     gate.begin(run, gate.decide(run))
     with pytest.raises(AdmissionError, match="its 2 uses are used up"):
         gate.refuse(run, gate.decide(run))
+
+
+def test_the_log_is_read_before_any_gate_of_this_version_has_opened_it(tmp_path):
+    shutil.copy(FROZEN / "gate.db", tmp_path / "gate.db")
+    with closing(Ledger(tmp_path / "gate.db", read_only=True)) as ledger:
+        assert list(mistakes(ledger.entries(), ledger.detail)) == []
+        assert ledger.heads() == {}

@@ -141,6 +141,27 @@ def test_a_backup_that_is_far_behind_is_not_shown_and_known_on(parties):
     assert shop.witness.missing(shop.seen_by(bank)) is not None
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_what_an_earlier_version_remembers_goes_on_counting(parties, back):
+    """Commit f9a7ea0 kept number and hash of the last entry, and no signature."""
+    bank, shop = parties
+    shop.fill(3)
+    shop.save()
+    shop.fill(1)
+    with bank.ledger.writing() as writing:
+        row = ("shop", *shop.ledger.head, 0.0)
+        writing.changed(lambda file: file.execute("INSERT INTO heads VALUES (?, ?, ?, ?)", row))
+    if back:
+        shop.restore()
+        _, why = shop.witness.missing(shop.seen_by(bank))
+        assert why.endswith(
+            "the log was set back, or bank, or its coordinator, lies: no signature proves it"
+        )  # it was never signed
+    assert bank.note(shop, shop.run()) != {}
+    assert bank.findings() == (["set back"] if back else [])
+    assert bank.ledger.heads()["shop"].number == 4 + (not back)
+
+
 def test_an_engine_makes_no_head(parties):
     """What it carries is as its gate has signed it, for this run, or counts for nothing."""
     bank, shop = parties
@@ -170,7 +191,9 @@ def test_what_a_peer_says_to_remember_and_nobody_signed_proves_nothing(parties):
     _, shop = parties
     shop.run()
     _, why = shop.witness.missing({"bank": "7:" + "a" * 64})
-    assert why.endswith("the log was set back, or bank lies")
+    assert why.endswith(
+        "the log was set back, or bank, or its coordinator, lies: no signature proves it"
+    )
     _, why = shop.witness.missing({"bank": "nonsense"})
     assert why == "bank tells of this party's log what no log has: it lies"
 

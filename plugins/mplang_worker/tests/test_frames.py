@@ -11,6 +11,7 @@ from mplang_http.wire.values import Head, pack
 from mplang_worker.link.connection import Connection
 from mplang_worker.link.frames import CHUNK, Kind, frame
 from mplang_worker.link.link import Link
+from mplang_worker.wire.opening import Opening
 
 VALUES = [
     np.arange(5),
@@ -53,6 +54,9 @@ class Listener:
 
     def opened(self, link, run, opening):
         self.got.append(("opened", run))
+
+    def headed(self, link, run, name, head):
+        self.got.append((name, head))
 
     def closed(self, link, run):
         self.got.append(("closed", run))
@@ -106,6 +110,36 @@ def test_heads_of_messages_count_as_what_they_take():
     assert (
         reason_of(20, keep=False) == "the connection ended"
     )  # what is dropped gives its room back
+
+
+OPENED = Opening("ann:s:s-0", *["0" * 64] * 4)
+OPENING = frame(Kind.OPEN, OPENED.key.encode(), OPENED.write())
+
+
+def heads(*sizes: int) -> bytes:
+    return b"".join(frame(Kind.HEAD, OPENED.key.encode(), b"h" * size) for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("data", "ends"),
+    [
+        (OPENING + heads(0, 5), False),
+        (OPENING + heads(5), False),
+        (OPENING + heads(0, 0), True),
+        (OPENING + heads(5, 6), True),
+        (OPENING + heads((64 << 10) + 1), True),
+        (OPENING + frame(Kind.CLOSE, OPENED.key.encode()) + heads(5), True),
+        (heads(5) + OPENING, True),
+        (frame(Kind.OPEN, b"r") + frame(Kind.HEAD, b"r", b"h"), True),
+    ],
+)
+def test_a_run_is_permitted_once_and_its_head_told_once_while_the_peer_is_in_it(data, ends):
+    listener = Listener()
+    link = Link(Cut(data, 0), "peer", listener, max_message=1 << 24, max_waiting=1 << 25)
+    while listener.reason is None:
+        link._read()
+    assert (listener.reason == "it sent what is not taken") is ends
+    assert ends or (OPENED.run, b"h" * 5) in listener.got
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -320,11 +320,10 @@ def forget(config: Path, peer: str) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        made = Workers(tmp_path)
+def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path, monkeypatch):
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    made = Workers(tmp_path)
     with made.cluster as cluster:
         with mp.connect("http", cluster.spec) as host:
             mp.evaluate(host, sales)

@@ -24,7 +24,7 @@ from mplang_core.ext import PartyState
 
 KIT = ("mplang_testing.dialect", "gated_ops")
 X = np.arange(10.0)
-TOLD = {"run", "program", "state", "held", "error", "observable"}
+TOLD = {"run", "program", "state", "held", "error", "observable", "receipt"}
 MEASURES = {"at", "begun", "ended", "now", "links"}
 
 

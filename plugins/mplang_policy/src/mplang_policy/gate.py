@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 from mplang_analysis import ProgramRequest, RunRequest
@@ -20,7 +20,7 @@ from mplang_policy.decision import Decision, decide_program, decide_put
 from mplang_policy.envelope import Signed
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
-from mplang_policy.ledger import Ledger, LedgerError, Writing
+from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
@@ -109,8 +109,8 @@ class Gate:
 
         return commit
 
-    def start(self, fields: Mapping[str, Any]) -> None:
-        """Have on record that the worker starts, and what of its owner's is another than before.
+    def start(self, fields: Body) -> None:
+        """Record that the worker starts, and what of its owner's is another than before.
 
         Args:
             fields: the worker's configuration, as plain data.
@@ -129,8 +129,8 @@ class Gate:
             raise ConfigError(f"field 'gate.log': {error}") from None
         self._started = True
 
-    def note_configuration(self, fields: Mapping[str, Any]) -> None:
-        """Have on record that the configuration of the worker changes, before it counts.
+    def note_configuration(self, fields: Body) -> None:
+        """Record that the configuration of the worker changes, before it counts.
 
         Args:
             fields: the worker's configuration, as plain data.
@@ -144,8 +144,8 @@ class Gate:
         except LedgerError as error:
             raise self._failed(error) from error
 
-    def note(self, subject: str, about: Mapping[str, Any]) -> None:
-        """Have on record what has changed of the worker, if it has since the last such entry.
+    def note(self, subject: str, about: Body) -> None:
+        """Record what has changed of the worker, if it has since the last such entry.
 
         Args:
             subject: what it is about, such as ``certificates``.
@@ -167,9 +167,9 @@ class Gate:
                 self._ledger.add("stop", {})
         self._ledger.close()
 
-    def _note_approvals(self, found: Sequence[Signed], coordinator: str = "") -> None:
-        """Have on record which approvals have come, or have other signatures than before."""
-        new = [each for each in found if (each.id, each.signers) not in self._noted]
+    def _note_approvals(self, signed: Sequence[Signed], coordinator: str = "") -> None:
+        """Record which approvals have come, or have other signatures than before."""
+        new = [each for each in signed if (each.id, each.signers) not in self._noted]
         if not new:
             return
         with self._ledger.writing() as writing:
@@ -263,7 +263,7 @@ class Gate:
         return decision.approval is not None or bool(charges(run.asked.spends, run.asked.party))
 
     def begin(self, run: RunRequest, decision: Decision) -> tuple[bytes, str]:
-        """Have a run on record before it begins.
+        """Record a run before it begins.
 
         Args:
             run: the run.
@@ -307,10 +307,8 @@ class Gate:
             raise error
         return head.encode(), head.seal.to_text()
 
-    def end(
-        self, about: Mapping[str, Any], run: str, heads: Mapping[str, tuple[bytes, str]]
-    ) -> None:
-        """Have the end of a run on record, and note what its peers told of their logs meanwhile.
+    def end(self, about: Body, run: str, heads: Mapping[str, tuple[bytes, str]]) -> None:
+        """Record the end of a run, with what its peers told of their logs meanwhile.
 
         Args:
             about: plain data; nothing if the end is on record already.
@@ -328,7 +326,7 @@ class Gate:
     def refuse(
         self, run: RunRequest, decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
-        """Have on record that a run is refused.
+        """Record that a run is refused.
 
         Args:
             run: the run.
@@ -364,8 +362,8 @@ class Gate:
             body = {**about, "rules": _rules_of(decision, writing)}
             writing.add("put", shortened_fields(body))
 
-    def record(self, kind: str, about: Mapping[str, Any]) -> None:
-        """Have something on record that was decided before, such as a fetch or a run's end.
+    def record(self, kind: str, about: Body) -> None:
+        """Record something that was decided before, such as a fetch or a run's end.
 
         Args:
             kind: what it is.
@@ -423,8 +421,8 @@ class Gate:
             fields = {"coordinator": coordinator, "by": by}
             writing.add("paused" if paused else "resumed", shortened_fields(fields))
 
-    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
-        """Withdraw runs, and have on record that the owner has stopped them.
+    def stop(self, coordinator: str, runs: Collection[str], about: Body) -> None:
+        """Withdraw runs, and record that the owner has stopped them.
 
         Args:
             coordinator: whose runs they are.
@@ -439,13 +437,13 @@ class Gate:
             fields = {"coordinator": coordinator, **about, "runs": listed(runs)}
             writing.add("stopped", shortened_fields(fields))
 
-    def _record(self, kind: str, about: Mapping[str, Any]) -> None:
+    def _record(self, kind: str, about: Body) -> None:
         with self._recording(str(about.get("coordinator")), always=kind in ALWAYS) as writing:
             writing.add(kind, shortened_fields(about))
 
     # -- deciding
 
-    def _current(self, about: Mapping[str, Any]) -> Rules:
+    def _current(self, about: Body) -> Rules:
         try:
             return self._rules.current()
         except ConfigError as error:
@@ -501,7 +499,7 @@ class Gate:
         return min(found, key=lambda each: each.expires, default=None), remarks
 
     def _refuse(
-        self, about: Mapping[str, Any], decision: Decision, paths: Sequence[Sequence[str]] = ()
+        self, about: Body, decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
         text = decision.text(self._party, paths)
         with self._recording(str(about.get("coordinator"))) as writing:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mplang_core import MPLangError
 from mplang_policy.approval import Approval
@@ -24,6 +24,8 @@ from mplang_policy.budgets import Amount
 from mplang_policy.quota import Used
 
 T = TypeVar("T")
+Body: TypeAlias = Mapping[str, Any]
+"""What an entry says, as plain data."""
 VERSION = 1
 BEGINNING = "0" * 64
 """What the first entry has for the hash of the one before."""
@@ -221,7 +223,7 @@ class Ledger:
                 raise
         return max(0.0, float(last) - now)
 
-    def add(self, kind: str, body: Mapping[str, Any]) -> Head:
+    def add(self, kind: str, body: Body) -> Head:
         """Add an entry.
 
         Args:
@@ -309,9 +311,9 @@ class Ledger:
             number: its number.
         """
         with self._lock, _told(self._path):
-            row = self._file.execute("SELECT number, hash FROM log WHERE number = ?", (number,))
-            found = row.fetchone()
-        return Head(0, "") if found is None else Head(*found)
+            query = "SELECT number, hash FROM log WHERE number = ?"
+            row = self._file.execute(query, (number,)).fetchone()
+        return Head(0, "") if row is None else Head(*row)
 
     def heads(self) -> dict[str, Head]:
         """Return the last entries of the peers' logs, as they told them."""
@@ -370,7 +372,7 @@ class Writing:
         self.used = Used()
         self._last = head
 
-    def add(self, kind: str, body: Mapping[str, Any]) -> Head:
+    def add(self, kind: str, body: Body) -> Head:
         """Add an entry to the log, and return the new head."""
         text = canonical(body)
         number, previous = self._last.number + 1, self._last.hash
@@ -452,8 +454,8 @@ class Writing:
 
     def recorded(self, subject: str) -> str | None:
         """Return what :meth:`set_recorded` has kept of a subject."""
-        found = self._one("SELECT digest FROM recorded WHERE subject = ?", subject)
-        return None if found is None else str(found)
+        digest: str | None = self._one("SELECT digest FROM recorded WHERE subject = ?", subject)
+        return digest
 
     def set_recorded(self, subject: str, digest: str) -> None:
         """Keep of a subject what the log has said of it last."""

@@ -60,7 +60,7 @@ class Chain(NamedTuple):
         return Chain(other.number, joined[-KEPT * DIGITS :])
 
 
-class Finding(NamedTuple):
+class Evidence(NamedTuple):
     """What a head of a peer shows, for the log.
 
     Attributes:
@@ -85,9 +85,9 @@ class PeerLogs:
     def seals(self) -> dict[str, Seal]:
         """Return the last entries of the peers' logs, as they told them."""
         rows = self._file.execute("SELECT peer, number, hash FROM heads").fetchall()
-        found = {peer: Seal(number, digest) for peer, number, digest in rows}
+        seals = {peer: Seal(number, digest) for peer, number, digest in rows}
         rows = self._file.execute("SELECT peer, seal FROM chains").fetchall()
-        return found | {peer: Seal.read(text) for peer, text in rows}
+        return seals | {peer: Seal.read(text) for peer, text in rows}
 
     def chain(self, peer: str) -> Chain | None:
         """Return what is remembered of a peer's log; ``None`` if nothing is."""
@@ -107,7 +107,7 @@ class PeerLogs:
         ]
         return any(done)
 
-    def note(self, signed: SignedHead, me: str, now: float) -> Finding | None:
+    def note(self, signed: SignedHead, me: str, now: float) -> Evidence | None:
         """Remember a head; return what it shows of a log that is not as it was.
 
         Args:
@@ -133,7 +133,7 @@ class PeerLogs:
         if shown:
             return None
         remembered = [known.number, known.at(known.number)]
-        return Finding(
+        return Evidence(
             NOT_SHOWN, {"peer": signed.party, "before": remembered, "now": [*signed.seal.head]}
         )
 
@@ -146,6 +146,6 @@ class PeerLogs:
         self._file.execute("DELETE FROM heads WHERE peer = ?", (signed.party,))
 
 
-def _set_back(peer: str, number: int, known: Chain, new: Chain) -> Finding:
+def _set_back(peer: str, number: int, known: Chain, new: Chain) -> Evidence:
     before, now = [number, known.at(number)], [number, new.at(number)]
-    return Finding(SET_BACK, {"peer": peer, "before": before, "now": now})
+    return Evidence(SET_BACK, {"peer": peer, "before": before, "now": now})

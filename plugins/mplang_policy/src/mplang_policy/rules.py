@@ -60,8 +60,8 @@ class Rules:
 
     statements: Mapping[str, Statement]
     names: Names
-    files: Mapping[str, str] = field(repr=False)
     _policies: cedarpy.PolicySet = field(repr=False)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, files: Mapping[str, str], names: Names = ANY) -> Rules:
@@ -93,7 +93,7 @@ class Rules:
         wrong = wrong or list(_unknown_names(found, names))
         if wrong:
             raise ConfigError("\n".join(wrong))
-        return cls(statements, names, dict(files), cedarpy.PolicySet.from_json_str(text))
+        return cls(statements, names, cedarpy.PolicySet.from_json_str(text), dict(files))
 
     @property
     def texts(self) -> list[list[str]]:

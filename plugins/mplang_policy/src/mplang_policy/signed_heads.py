@@ -114,14 +114,14 @@ class SignedHead(NamedTuple):
         try:
             party, run, text, joined, shown = json.loads(data)
             heads = {str(peer): Head(int(number), str(at)) for peer, (number, at) in shown.items()}
-            found = cls(str(party), str(run), Seal.read(text), _split(joined), heads)
+            head = cls(str(party), str(run), Seal.read(text), _split(joined), heads)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise HeadError(f"no signed head: {type(error).__name__}") from None
-        if len(heads) > MAX_SHOWN or found.about() != found.seal.about:
+        if len(heads) > MAX_SHOWN or head.about() != head.seal.about:
             raise HeadError("its seal is of something else")
-        if not verifies(key, found.seal):
+        if not verifies(key, head.seal):
             raise HeadError("its signature is not of the gate that the party's certificate names")
-        return found
+        return head
 
     def about(self) -> str:
         """Return the SHA-256 of all but the seal."""
@@ -147,7 +147,7 @@ def verifies(key: str, seal: Seal) -> bool:
 
 
 def _signed_text(seal: Seal) -> bytes:
-    return f"mplang head:{seal.number}:{seal.hash}:{seal.about}".encode()
+    return f"mplang.head:{seal.number}:{seal.hash}:{seal.about}".encode()
 
 
 class GateKey:

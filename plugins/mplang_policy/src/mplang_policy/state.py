@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mplang_policy.approval import Approval
-from mplang_policy.ledger import Writing, canonical, digest_of
+from mplang_policy.ledger import Body, Writing, canonical, digest_of
 from mplang_policy.rules import Rules
 
 RULES = "rules"
 CONFIGURATION = "configuration"
 
 
-def record_change(writing: Writing, subject: str, kind: str, body: Mapping[str, Any]) -> bool:
+def record_change(writing: Writing, subject: str, kind: str, body: Body) -> bool:
     """Add an entry if it says something else of a subject than the last one; return whether.
 
     Args:
@@ -79,7 +78,7 @@ def record_approval(
     return True
 
 
-def record_configuration(writing: Writing, fields: Mapping[str, Any]) -> None:
+def record_configuration(writing: Writing, fields: Body) -> None:
     """Add an entry of a worker's configuration if it has changed, with the fields that have.
 
     Args:

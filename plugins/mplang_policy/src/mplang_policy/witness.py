@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from mplang_policy.ledger import Ledger, Writing
-from mplang_policy.peer_logs import SET_BACK, Finding, PeerLogs
+from mplang_policy.peer_logs import SET_BACK, Evidence, PeerLogs
 from mplang_policy.signed_heads import GateKey, HeadError, Seal, SignedHead, verifies
 
 BEFORE = 256  # hashes of entries that go with a head
+UNSIGNED = "the log was set back, or {}, or its coordinator, lies: no signature proves it"
 log = logging.getLogger("mplang.policy")
 
 
@@ -47,10 +48,10 @@ class Witness:
                 return who, f"{who} tells of this party's log what no log has: it lies"
             if not self._ledger.has(seal.head):
                 signed = verifies(self._key.public, seal)
-                means = "the log was set back" if signed else "the log was set back, or {} lies"
+                means = "the log was set back" if signed else UNSIGNED.format(who)
                 return who, (
                     f"{who} remembers entry {seal.number} of this party's log, "
-                    f"{seal.hash[:12]}…, which is not there: {means.format(who)}"
+                    f"{seal.hash[:12]}…, which is not there: {means}"
                 )
         return None
 
@@ -82,7 +83,7 @@ class Witness:
     def note(
         self, writing: Writing, run: str, heads: Mapping[str, tuple[bytes, str]]
     ) -> dict[str, list[int | str]]:
-        """Note the heads of peers in the transaction that has the end of a run on record.
+        """Record the heads of peers in the transaction that has the end of a run on record.
 
         Args:
             writing: the transaction.
@@ -113,5 +114,5 @@ class Witness:
         return noted
 
 
-def _note(signed: SignedHead, me: str, now: float, file: sqlite3.Connection) -> Finding | None:
+def _note(signed: SignedHead, me: str, now: float, file: sqlite3.Connection) -> Evidence | None:
     return PeerLogs(file).note(signed, me, now)

@@ -103,13 +103,13 @@ class Receipts:
 
     def latest(self, gate: str) -> str:
         """Return the receipt with the largest number of a gate; empty if there is none."""
-        found: list[tuple[str]] = []
+        rows: list[tuple[str]] = []
         with self._lock, self._warning():
             query = "SELECT text FROM receipts WHERE gate = ? ORDER BY number DESC LIMIT 1"
             if self._path.exists():
-                found = self._open().execute(query, (gate,)).fetchall()
+                rows = self._open().execute(query, (gate,)).fetchall()
         lost = self._latest.get(gate, "") if self._warned else ""
-        return found[0][0] if found else lost
+        return rows[0][0] if rows else lost
 
     def all(self) -> list[Receipt]:
         """Return all receipts, the oldest first.

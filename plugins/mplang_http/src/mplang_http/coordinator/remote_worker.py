@@ -220,7 +220,7 @@ class RemoteWorker:
             raise error_of(self.name, status["error"])
         return self._results(job, status["held"])
 
-    def _update(self, job: Job, status: Mapping[str, Any]) -> None:
+    def _update(self, job: Job, status: Mapping[str, object]) -> None:
         """Take in the status of a job, and the receipt of its run."""
         self._monitor.update(self.rank, status)
         text = status.get("receipt")

@@ -59,7 +59,7 @@ class Checker:
         """Add a program to the cache; see :meth:`mplang_worker.engine.programs.Programs.put`."""
         self._programs.put(name, body)
 
-    def expect(self, body: Buffer, *, run: str) -> dict[str, Any]:
+    def expect(self, body: Buffer, *, run: str) -> dict[str, bool | str]:
         """Take what the coordinator asks for, before the engine has it.
 
         Args:

@@ -147,9 +147,9 @@ class EngineGate:
         return _permitted(self._ask(run, openings, whole=True))
 
     def commit(self, run: str) -> bytes | None:
-        """Have a run begin that all parties permit, and wait; see :meth:`begin`."""
-        found, _ = self._questions.ask("commit_run", {"run": run})
-        return _permitted(found)
+        """Begin a run that all parties permit, and wait; see :meth:`begin`."""
+        answer, _ = self._questions.ask("commit_run", {"run": run})
+        return _permitted(answer)
 
     def missed(self, run: str, openings: Mapping[int, Opening]) -> None:
         """Tell of a run that does not begin here, and perhaps elsewhere."""
@@ -161,7 +161,7 @@ class EngineGate:
         return found
 
 
-def _permitted(answer: dict[str, Any]) -> bytes | None:
+def _permitted(answer: Mapping[str, Any]) -> bytes | None:
     if answer["refused"]:
         raise AdmissionError(str(answer["refused"]))
     head: bytes | None = answer.get("head")

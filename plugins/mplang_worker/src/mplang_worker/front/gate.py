@@ -23,10 +23,11 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.base.section_protocols import Decision, Gate
 from mplang_worker.base.sections import GATE
 from mplang_worker.front.engine_process import EngineProcess
-from mplang_worker.front.gate_runs import Pending
+from mplang_worker.front.gate_runs import Fields, Pending, Reply
 from mplang_worker.front.known_programs import KnownPrograms
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.process_log import ProcessLog
+from mplang_worker.front.run_ends import hear_head, record_end
 from mplang_worker.front.section_reload import prepare_section
 from mplang_worker.front.sections import provider_of
 from mplang_worker.front.session import NOTHING, FrontSession, Permitted
@@ -39,8 +40,6 @@ from mplang_worker.wire.opening import Logs, Opening, shared_name
 from mplang_worker.wire.run_facts import ProgramFacts, RunFacts
 
 MAX_FACTS = 16 << 20  # bytes of what a checker tells of a program
-MAX_LONG = (1 << 63) - 1
-MAX_SIGNED = 64 << 10  # bytes of what a gate signs of its log
 MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
@@ -115,8 +114,8 @@ class FrontGate:
             return "none"
         return "shut" if self._gate.refuses() else "open"
 
-    def note(self, subject: str, about: Mapping[str, Any]) -> None:
-        """Have on record what has changed of the worker, if it has; waits for the disk.
+    def note(self, subject: str, about: Fields) -> None:
+        """Record what has changed of the worker, if it has; waits for the disk.
 
         Args:
             subject: what it is about, such as ``certificates``.
@@ -204,7 +203,7 @@ class FrontGate:
         session.approvals[found.id] = found
         return True
 
-    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> dict[str, Any]:
+    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> Reply:
         """Have the checker of a session know a run, before its engine does.
 
         Returns:
@@ -223,7 +222,7 @@ class FrontGate:
         logs = msgspec.to_builtins(Logs(gated=True, seen=dict(seen)))
         return {"logs": logs, "is_new": asked["is_new"]}
 
-    async def unexpect(self, session: FrontSession, run: str, expected: Mapping[str, Any]) -> None:
+    async def unexpect(self, session: FrontSession, run: str, expected: Fields) -> None:
         """Have the checker of a session forget a run that its engine has not taken.
 
         Args:
@@ -236,8 +235,8 @@ class FrontGate:
             with contextlib.suppress(RequestError):
                 await session.checker.call("unexpect", run=run)
 
-    async def begin(self, session: FrontSession, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Have a run begin, or wait for the gates of the others if it uses something up.
+    async def begin(self, session: FrontSession, args: Fields) -> Reply:
+        """Begin a run, or wait for the gates of the others if it uses something up.
 
         Args:
             session: its session.
@@ -278,8 +277,8 @@ class FrontGate:
             await self.end_all(session)
         return {"refused": ""}
 
-    async def commit(self, session: FrontSession, run: str) -> dict[str, Any]:
-        """Have a run begin that the gate permits; see :meth:`begin`.
+    async def commit(self, session: FrontSession, run: str) -> Reply:
+        """Begin a run that the gate permits; see :meth:`begin`.
 
         Args:
             session: its session.
@@ -304,15 +303,15 @@ class FrontGate:
 
     def _refused(
         self, session: FrontSession, run: str, error: AdmissionError | RequestError
-    ) -> dict[str, Any]:
+    ) -> Reply:
         """Return the answer to an engine whose run is refused, as is on record."""
         log.warning("%s may not run %s: %s", session.key[0], run, error)
         refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
         session.jobs.judge(run, refusal)
         return {"refused": str(refusal)}
 
-    async def _unclear(self, session: FrontSession, run: str, why: str) -> dict[str, Any]:
-        """Have on record that a run is refused that rules cannot be asked about."""
+    async def _unclear(self, session: FrontSession, run: str, why: str) -> Reply:
+        """Record that a run is refused that rules cannot be asked about."""
         session.gate_runs.asked.pop(run, None)
         try:
             await self._record("refusal", session.key[0], session, {"run": run, "why": why})
@@ -320,9 +319,7 @@ class FrontGate:
             return {"refused": str(error)}
         return {"refused": why}
 
-    async def _asking(
-        self, session: FrontSession, run: str, args: Mapping[str, Any]
-    ) -> RunRequest | None:
+    async def _asking(self, session: FrontSession, run: str, args: Fields) -> RunRequest | None:
         """Return what a run would do, as its checker tells; ``None`` if it does not begin here."""
         if session.checker is None:
             raise AdmissionError("there is nothing that could check it")
@@ -388,7 +385,7 @@ class FrontGate:
         """Return whether the run that has begun may read columns of data sets."""
         return self._gate is None or names <= session.permitted.reads
 
-    def may_store(self, session: FrontSession, method: str, args: Mapping[str, Any]) -> bool:
+    def may_store(self, session: FrontSession, method: str, args: Fields) -> bool:
         """Return whether the run that has begun may do something in storage.
 
         Args:
@@ -434,7 +431,7 @@ class FrontGate:
             session.checker.kill()
 
     async def end_all(self, session: FrontSession) -> None:
-        """Have on record that the runs of a session which have not ended end with it."""
+        """Record that the runs of a session which have not ended end with it."""
         session.over = True
         for run in [*session.begun, *session.gate_runs.asked]:
             await self.end(session, {"run": run, "state": "ended with its session"})
@@ -453,7 +450,7 @@ class FrontGate:
             await in_thread(self._gate.put, coordinator, session.link, name, size, mode)
 
     async def fetch(self, coordinator: str, session: FrontSession, name: str, size: int) -> None:
-        """Have a fetch on record, before the value is sent.
+        """Record a fetch, before the value is sent.
 
         Raises:
             AdmissionError: it cannot be recorded.
@@ -463,7 +460,7 @@ class FrontGate:
     async def refused(
         self, session: FrontSession, about: Mapping[str, str], error: RequestError
     ) -> None:
-        """Have on record that a worker refuses what rules are not asked about.
+        """Record that a worker refuses what rules are not asked about.
 
         Args:
             session: the session.
@@ -484,76 +481,25 @@ class FrontGate:
     async def recorded(
         self, session: FrontSession, about: Mapping[str, str]
     ) -> AsyncGenerator[None, None]:
-        """Have on record what is refused within, as :meth:`refused` does."""
+        """Record what is refused within, as :meth:`refused` does."""
         try:
             yield
         except RequestError as error:
             await self.refused(session, about, error)
             raise
 
-    async def end(self, session: FrontSession, status: Mapping[str, Any]) -> None:
-        """Have the end of a run on record, as its engine tells it."""
-        run, peers = str(status.get("run")), _gates(session)
-        heads = session.gate_runs.end(run, set(peers))
-        if run not in session.begun:  # refused, not begun, or no run of this session
-            await self._attempted(session, run, status)
-            return
-        session.begun.discard(run)
-        links, sent = status.get("links"), {}
-        for rank, name in enumerate(session.parties):
-            link = links.get(str(rank)) if isinstance(links, dict) else None
-            if isinstance(link, dict) and type(link.get("sent")) is int:
-                sent[name] = min(link["sent"], MAX_LONG)
-        about = {
-            "coordinator": session.key[0],
-            "session": session.link,
-            "run": run,
-            "state": str(status.get("state")),
-            "sent": sent,
-        }
-        await self._note(session, about, run, {peer: (heads[peer], peers[peer]) for peer in heads})
+    async def end(self, session: FrontSession, status: Fields) -> None:
+        """Record the end of a run, as its engine tells it; see :func:`record_end`."""
+        if self._gate is not None:
+            await record_end(self._gate, session, status)
 
     async def hear(self, session: FrontSession, run: str, peer: str, head: bytes) -> None:
-        """Keep what the gate of a peer has signed of its log, until the run is on record as ended.
-
-        Args:
-            session: the session.
-            run: name of the run, as its engine tells it.
-            peer: name of the peer, likewise.
-            head: what its gate has signed; untrusted.
-        """
-        key = _gates(session).get(peer)
-        if key is None or session.jobs.get(run) is None or len(head) > MAX_SIGNED:
-            return
-        if session.gate_runs.hear(run, peer, head):
-            await self._note(session, {}, run, {peer: (head, key)})
-
-    async def _note(
-        self,
-        session: FrontSession,
-        about: Mapping[str, Any],
-        run: str,
-        heads: Mapping[str, tuple[bytes, str]],
-    ) -> None:
-        assert self._gate is not None
-        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
-            await in_thread(self._gate.end, about, shared_name(*session.key, run), heads)
-
-    async def _attempted(self, session: FrontSession, run: str, status: Mapping[str, Any]) -> None:
-        """Have on record that a run was asked for which has not begun here, if nothing else is."""
-        asked = session.gate_runs.asked.pop(run, None)
-        session.gate_runs.pending.pop(run, None)
-        if asked is None:
-            return
-        error = status.get("error")
-        text = error.get("text") if isinstance(error, dict) else None
-        why = f"it has not begun here: {text or status.get('state')}"
-        with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
-            about = {**asked, "run": run, "why": why}
-            await self._record("attempt", session.key[0], session, about)
+        """Keep what the gate of a peer has signed of its log; see :func:`hear_head`."""
+        if self._gate is not None:
+            await hear_head(self._gate, session, run, peer, head)
 
     async def _record(
-        self, kind: str, coordinator: str, session: FrontSession, about: Mapping[str, Any]
+        self, kind: str, coordinator: str, session: FrontSession, about: Fields
     ) -> None:
         if self._gate is not None:
             fields = {"coordinator": coordinator, "session": session.link, **about}
@@ -585,7 +531,7 @@ def _sources_of(entry: Any, session: FrontSession) -> frozenset[Source]:
         return frozenset()
 
 
-def _ignore(message: dict[str, Any], file: int | None) -> None:
+def _ignore(message: Reply, file: int | None) -> None:
     """Take no events: a checker has none."""
     if file is not None:
         os.close(file)
@@ -595,13 +541,7 @@ def _seen(session: FrontSession, openings: list[tuple[int, bytes]]) -> dict[str,
     """Return what the peers remember of this party's log, by their names."""
     mine, seen = session.parties[session.request.rank], {}
     for rank, data in openings:
-        told = Opening.read(data).logs.seen.get(mine)
-        if told is not None and rank != session.request.rank:
-            seen[session.parties[rank]] = told
+        remembered = Opening.read(data).logs.seen.get(mine)
+        if remembered is not None and rank != session.request.rank:
+            seen[session.parties[rank]] = remembered
     return seen
-
-
-def _gates(session: FrontSession) -> dict[str, str]:
-    """Return the public keys of the peers' gates, by the names of the peers."""
-    mine = session.parties[session.request.rank]
-    return {end.name: end.gate for end in session.ends if end.gate and end.name != mine}

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mplang_analysis import RunRequest
 
 MAX_RUNS = 64  # whose heads are kept: few are at work at once
+
+Fields: TypeAlias = Mapping[str, Any]
+"""What an entry says, or a process tells, as plain data."""
+
+Reply: TypeAlias = dict[str, Any]
+"""Answer to an engine, as plain data."""
 
 
 class Pending(NamedTuple):
@@ -33,7 +39,7 @@ class GateRuns:
     """
 
     def __init__(self) -> None:
-        self.asked: dict[str, Mapping[str, Any]] = {}
+        self.asked: dict[str, Fields] = {}
         self.pending: dict[str, Pending] = {}
         self._heads: OrderedDict[str, dict[str, bytes]] = OrderedDict()
         self._ended: OrderedDict[str, set[str]] = OrderedDict()  # by run, of whom nothing came yet
@@ -62,8 +68,8 @@ class GateRuns:
             run: name of the run.
             peers: names of its peers that have a gate.
         """
-        found = {peer: head for peer, head in self._heads.pop(run, {}).items() if peer in peers}
-        self._ended[run] = peers - found.keys()
+        heads = {peer: head for peer, head in self._heads.pop(run, {}).items() if peer in peers}
+        self._ended[run] = peers - heads.keys()
         if len(self._ended) > MAX_RUNS:
             self._ended.popitem(last=False)
-        return found
+        return heads

@@ -25,11 +25,12 @@ def told_status(status: Mapping[str, Any], *, observable: bool) -> dict[str, Any
     Example:
         >>> status = {"run": "s-1", "state": "running", "begun": 7.5, "at": {"op": "jax.run"}}
         >>> told_status(status, observable=False)
-        {'run': 's-1', 'state': 'running', 'observable': False}
+        {'receipt': '', 'run': 's-1', 'state': 'running', 'observable': False}
     """
+    status = {"receipt": "", **status}
     if observable:
         return {**status, "observable": True}
-    told = {name: status[name] for name in TOLD if name in status}
+    told = {name: each for name, each in status.items() if name in TOLD}
     error = told.get("error")
     if error is not None and error["kind"] == AbortedError.__name__:
         told["error"] = error | {"op": None, "location": None}  # where it was when it was stopped

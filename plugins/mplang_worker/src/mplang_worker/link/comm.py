@@ -110,7 +110,7 @@ class HttpCommunicator(LinkedCommunicator):
             return {rank: each for rank in ranks if (each := joined.get(rank)) is not None}
 
     def permit(self, run: str, head: bytes = b"") -> None:
-        """Tell the peers that this party permits a run.
+        """Send the peers that this party permits a run.
 
         Args:
             run: key of the run.
