@@ -106,6 +106,7 @@ class FailureBudget:
         """
         if run in self._active:
             self._excused.add(run)
+
     def _refused(self, coordinator: str) -> RequestError:
         """Return the error of a coordinator that has used up its budget."""
         error = RequestError(
