@@ -259,6 +259,7 @@ def _numbered(node: Any, i: int) -> Any:
 def _default_devices(nodes: Sequence[Any]) -> dict[str, DeviceSpec]:
     devices = {f"P{i}": DeviceSpec(kind="PPU", members=(i,)) for i in range(len(nodes))}
     if len(nodes) >= 2:
+        # by name, so that no package that is installed besides changes a program of bare nodes
         devices["SP0"] = DeviceSpec(kind="SPU", members=tuple(range(len(nodes))))
     return devices
 

@@ -1,4 +1,4 @@
-"""``mplang_cli`` brings names of ``mp``, and keeps what the kit asks of every distribution."""
+"""``mplang_cli`` keeps what the kit asks of every distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mplang_policy`` brings commands and a section of workers; the kit asks the rest."""
+"""``mplang_policy`` keeps what the kit asks of every distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mplang_trace`` brings names of ``mp``, and keeps what the kit asks of every distribution."""
+"""``mplang_trace`` keeps what the kit asks of every distribution."""
 
 from __future__ import annotations
 

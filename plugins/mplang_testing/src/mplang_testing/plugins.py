@@ -143,7 +143,7 @@ class PluginSuite(Suite, kit=True):
         )
 
     def test_what_it_brings_is_tried(self) -> None:
-        """Each thing that the kit has a suite for has one, in the file of this one."""
+        """Check that what the kit has suites for has one each, in the file of this one."""
         facts = self._facts
         brought: dict[str, list[str]] = {
             what: list(names) for what, names in facts["brought"].items()

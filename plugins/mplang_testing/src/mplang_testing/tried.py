@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from hypothesis import HealthCheck, find, settings, strategies as st
 from hypothesis.errors import NoSuchExample
 
 from mplang_core.ext import type_classes
+from mplang_testing.attributes import AttributeSuite
 from mplang_testing.suite import Suite
 
 Brought: TypeAlias = Mapping[str, Iterable[str]]
@@ -68,15 +69,15 @@ def _of(suite: str, tried: set[tuple[str, str]]) -> set[str]:
 
 def _types(names: Iterable[str], module: ModuleType) -> Iterator[str]:
     """Yield types and attributes of which no suite draws one."""
-    suites = [item for item in _suites(module) if hasattr(item, "kinds")]
+    suites = [item for item in _suites(module) if issubclass(item, AttributeSuite)]
+    kinds = [item().kinds for item in suites if hasattr(item, "kinds")]
     for name in names:
         cls = type_classes.get(name)
-        if cls is None or not any(_draws(item, cls) for item in suites):
+        if cls is None or not any(_draws(each, cls) for each in kinds):
             yield name
 
 
-def _draws(suite: Any, cls: type) -> bool:
-    kinds: st.SearchStrategy[Any] = suite().kinds
+def _draws(kinds: st.SearchStrategy[object], cls: type) -> bool:
     try:
         find(kinds, lambda kind: type(kind) is cls, settings=SEARCH)
     except NoSuchExample:
@@ -84,6 +85,6 @@ def _draws(suite: Any, cls: type) -> bool:
     return True
 
 
-def _suites(module: ModuleType) -> Sequence[type]:
-    found = (item for item in vars(module).values() if isinstance(item, type))
-    return [item for item in found if issubclass(item, Suite)]
+def _suites(module: ModuleType) -> Sequence[type[Suite]]:
+    classes = (item for item in vars(module).values() if isinstance(item, type))
+    return [item for item in classes if issubclass(item, Suite)]
