@@ -269,7 +269,7 @@ class Gate:
             fields = {"coordinator": coordinator, "by": by}
             writing.add("paused" if paused else "resumed", shortened_fields(fields))
 
-    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
+    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, object]) -> None:
         """Withdraw runs, and have on record that the owner has stopped them.
 
         Args:
