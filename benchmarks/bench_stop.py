@@ -75,7 +75,7 @@ class Stopping:
                 yield self._stop(early, moment, SPAN * (moment + 0.5) / moments)
 
     def _stop(self, early: object, moment: int, after: float) -> float:
-        program, approval = self.workers.approved(slow, self.spec)
+        program, _ = self.workers.approved(slow, self.spec)
         config = self.workers.folder / "bank.yaml"
         with (
             ThreadPoolExecutor(1) as pool,
@@ -84,14 +84,15 @@ class Stopping:
             result = mp.evaluate(host, early)
             running = pool.submit(mp.evaluate, host, program)
             pause(after, "a run is stopped at any moment")
-            (job,) = wait_until(self._jobs, "the run is there")
+            run = f"{host.session}-1"
+            wait_until(lambda: run in self._jobs(), "the run is there")
             if moment % 2 == 0:
-                wait_until(lambda: self._jobs()[0]["approval"] == approval, "it has begun")
+                approval = wait_until(lambda: self._jobs().get(run), "it has begun")
                 begin = time.perf_counter()
-                self.workers.revoke(approval)
+                self.workers.revoke(approval)  # perhaps one of a run that was cancelled
             else:
                 begin = time.perf_counter()
-                self.workers.command("cancel", job["run"], "-c", config)
+                self.workers.command("cancel", run, "-c", config)
             error = running.exception(DEADLINE)
             assert isinstance(error, MPLangError), error
             wait_until(lambda: not self._processes())
@@ -101,9 +102,11 @@ class Stopping:
             refuses(lambda: mp.evaluate(host, load))
         return took
 
-    def _jobs(self) -> list[dict[str, str]]:
+    def _jobs(self) -> dict[str, str]:
+        """Return the approvals of the runs that have not ended, by the names of these."""
         config = self.workers.folder / "bank.yaml"
-        return json.loads(self.workers.command("jobs", "-c", config, "--json"))
+        rows = json.loads(self.workers.command("jobs", "-c", config, "--json"))
+        return {row["run"]: row["approval"] for row in rows}
 
     def _processes(self) -> list[int]:
         return [
@@ -130,7 +133,10 @@ def main(moments: int) -> bool:
     fine = True
     for protocol in PROTOCOLS:
         with tempfile.TemporaryDirectory() as folder:
-            found = list(Stopping(Path(folder), protocol).times(moments))
+            found = []
+            for took in Stopping(Path(folder), protocol).times(moments):
+                print(f"{protocol}: {took:.2f} s", file=sys.stderr, flush=True)
+                found.append(took)
         median, worst = statistics.median(found), max(found)
         fine = fine and median <= MEDIAN and worst <= WORST
         table.add_row(protocol, str(len(found)), f"{median:.2f}", f"{worst:.2f}")

@@ -14,7 +14,7 @@ from mplang_http.cli.control import ControlClient
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.control_config import ControlConfig
 from mplang_worker.control.listening import listen
-from mplang_worker.control.peer import EVERY_ROLE, Credentials, Role, Roles
+from mplang_worker.control.peer import EVERY_ROLE, ControlRole, Credentials, Roles
 
 from mplang_core.errors import ConfigError, RunError
 
@@ -24,8 +24,11 @@ def test_roles_are_by_groups_as_the_kernel_tells_them():
     (first, a), (second, b), (third, c), *_ = names.items()
     roles = Roles(ControlConfig(path="s", operators=first, owners=second, auditors=third))
     stranger = 4_000_000
-    assert roles.of(Credentials(stranger, frozenset({a}))) == {Role.OPERATOR}
-    assert roles.of(Credentials(stranger, frozenset({b, c}))) == {Role.OWNER, Role.AUDITOR}
+    assert roles.of(Credentials(stranger, frozenset({a}))) == {ControlRole.OPERATOR}
+    assert roles.of(Credentials(stranger, frozenset({b, c}))) == {
+        ControlRole.OWNER,
+        ControlRole.AUDITOR,
+    }
     assert roles.of(Credentials(stranger, frozenset())) == frozenset()
     assert roles.of(Credentials(0, frozenset())) == EVERY_ROLE
     with pytest.raises(ConfigError, match=r"control\.owners.*no group 'no-such-group'"):

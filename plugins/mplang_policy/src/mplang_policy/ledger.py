@@ -335,7 +335,7 @@ class Ledger:
         with self._lock, _told(self._path):
             return query(self._file)
 
-    def rows(self, query: str, *args: Any) -> list[Any]:
+    def rows(self, query: str, *args: str) -> list[tuple[str, ...]]:
         """Return the rows of a query."""
         with self._lock, _told(self._path):
             return self._file.execute(query, args).fetchall()
@@ -440,7 +440,7 @@ class Writing:
         """Have an approval not count any more."""
         self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
 
-    def change(self, query: str, *args: Any) -> None:
+    def change(self, query: str, *args: str | float) -> None:
         """Execute a statement inside of the transaction."""
         self._file.execute(query, args)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 import typer
@@ -49,20 +50,23 @@ def jobs(
 ) -> None:
     """List the runs that have not ended: yours, with --cluster, or all of your own worker."""
     if cluster is None:
-        rows: list[Any] = ControlClient.of(config, control).request("GET", "jobs")
-        show(rows, "nothing runs", as_json=as_json)
+        show(
+            ControlClient.of(config, control).request("GET", "jobs"),
+            "nothing runs",
+            as_json=as_json,
+        )
         return
-    rows, failures = [], 0
+    rows, failures = list[Mapping[str, str]](), 0
     for client in _clients(cluster, tls):
         try:
-            found = msgspec.convert(client.request("GET", "v1", "jobs"), _Jobs)
+            mine = msgspec.convert(client.request("GET", "v1", "jobs"), _Jobs).jobs
         except (MPLangError, msgspec.ValidationError) as error:
             typer.echo(_failure(client, error), err=True)
             failures += 1
             continue
         finally:
             client.close()
-        rows += [{"run": e.run, "worker": client.name, "state": e.state} for e in found.jobs]
+        rows += [{"run": e.run, "worker": client.name, "state": e.state} for e in mine]
     show(rows, "nothing of yours runs", as_json=as_json)
     if failures:
         raise typer.Exit(1)

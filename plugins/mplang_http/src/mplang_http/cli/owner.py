@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -51,7 +51,7 @@ def pause(
     control: Socket = None,
     reason: Why = "",
 ) -> None:
-    """Let a coordinator run nothing until you resume it, and end its sessions at once."""
+    """Refuse all runs of a coordinator until you resume it, and end its sessions at once."""
     client = ControlClient.of(config, control)
     show(
         client.request("PUT", "paused", coordinator=coordinator, reason=reason or None),
@@ -62,7 +62,7 @@ def pause(
 def resume(
     coordinator: Coordinator, config: Config = "worker.yaml", control: Socket = None
 ) -> None:
-    """Let a coordinator that was paused run again."""
+    """Resume a coordinator that was paused."""
     client = ControlClient.of(config, control)
     show(client.request("DELETE", "paused", coordinator=coordinator), "nothing has changed")
 
@@ -97,12 +97,12 @@ def reset(coordinator: Coordinator, config: Config = "worker.yaml", control: Soc
 
 
 def drain(config: Config = "worker.yaml", control: Socket = None) -> None:
-    """Let what runs at your worker end, then the worker, as SIGTERM does."""
+    """Drain your worker: what runs ends, then the worker does, as after SIGTERM."""
     ControlClient.of(config, control).request("POST", "drain")
     typer.echo("the worker takes nothing new, and ends when its runs have")
 
 
-def show(rows: Sequence[Mapping[str, Any]], none: str, *, as_json: bool = False) -> None:
+def show(rows: Sequence[Mapping[str, object]], none: str, *, as_json: bool = False) -> None:
     """Print rows as a table, in which nothing that a coordinator has named changes the terminal.
 
     Args:
@@ -123,7 +123,7 @@ def show(rows: Sequence[Mapping[str, Any]], none: str, *, as_json: bool = False)
         typer.echo("  ".join(padded).rstrip())
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(printable(str(each)) for each in value)
     if isinstance(value, bool):

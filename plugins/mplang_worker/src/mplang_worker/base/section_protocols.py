@@ -431,7 +431,7 @@ class Gate(Protocol):
             AdmissionError: it cannot be recorded.
         """
 
-    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, Any]) -> None:
+    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, object]) -> None:
         """Withdraw runs, and append to the log that the owner has stopped them.
 
         Args:

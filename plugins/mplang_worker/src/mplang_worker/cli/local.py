@@ -80,7 +80,7 @@ class LocalCluster:
         data: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
         sink: str | os.PathLike[str] | None = None,
         gates: Mapping[str, Mapping[str, Any]] | None = None,
-        controls: Mapping[str, Mapping[str, Any]] | None = None,
+        controls: Mapping[str, Mapping[str, object]] | None = None,
         start_timeout: float = START_TIMEOUT,
         **options: Any,
     ) -> None:

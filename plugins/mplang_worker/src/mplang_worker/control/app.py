@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from mplang_http.ext import Name
 from msgspec import Meta
@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
-from mplang_worker.control.peer import Role
+from mplang_worker.control.peer import ControlRole
 from mplang_worker.front.app import HANDLERS
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.openapi import Api, Content
@@ -29,10 +29,10 @@ from mplang_worker.front.threads import in_thread
 
 Coordinator = Annotated[str, Meta(min_length=1, max_length=1000)]
 Reason = Annotated[str, Meta(max_length=1000)]
-Row = dict[str, Any]
-READERS = (Role.AUDITOR, Role.OPERATOR, Role.OWNER)
-STOPPERS = (Role.OPERATOR, Role.OWNER)
-OWNERS = (Role.OWNER,)
+Row = dict[str, object]
+READERS = (ControlRole.AUDITOR, ControlRole.OPERATOR, ControlRole.OWNER)
+STOPPERS = (ControlRole.OPERATOR, ControlRole.OWNER)
+OWNERS = (ControlRole.OWNER,)
 log = logging.getLogger("mplang.http.control")
 
 
@@ -52,23 +52,23 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
     )
     rows = Content(list[Row])
 
-    async def stop_all(found: Sequence[FrontSession], by: str, what: str, why: str) -> Response:
-        told = f"the owner of {config.name} {what}" + (f": {why}" if why else "")
-        for session in found:
+    async def stop_all(ending: Sequence[FrontSession], by: str, what: str, why: str) -> Response:
+        text = f"the owner of {config.name} {what}" + (f": {why}" if why else "")
+        for session in ending:
             log.warning("%s: the session %s of %s ends", by, session.key[1], session.key[0])
-        await asyncio.gather(*(stop(engines, session, told, by) for session in found))
-        return JSONResponse([{"session": e.key[1], "coordinator": e.key[0]} for e in found])
+        await asyncio.gather(*(stop(engines, session, text, by) for session in ending))
+        return JSONResponse([{"session": e.key[1], "coordinator": e.key[0]} for e in ending])
 
     def named(coordinator: str | None, name: str) -> list[FrontSession]:
         """Return the session of a name, which is that of one coordinator."""
         there = [each for each in engines.sessions if each.key[1] == name]
-        found = [each for each in there if coordinator in (None, each.key[0])]
-        if not found:
+        meant = [each for each in there if coordinator in (None, each.key[0])]
+        if not meant:
             raise RequestError(404, "unknown-session", f"no session {name!r} is open here")
-        if len(found) > 1:
-            owners = ", ".join(repr(each.key[0]) for each in found)
+        if len(meant) > 1:
+            owners = ", ".join(repr(each.key[0]) for each in meant)
             raise RequestError(409, "ambiguous", f"{owners} have a session {name!r}: name one")
-        return found
+        return meant
 
     @api.route("GET", "/v1/sessions", rows)
     async def sessions(request: Request) -> Response:
@@ -96,10 +96,10 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
     ) -> Response:
         """End a run, and with it all of its session, at once."""
         by = _check(request, STOPPERS)
-        found = named(coordinator, run.rpartition("-")[0])
-        if found[0].jobs.get(run) is None:
+        sessions = named(coordinator, run.rpartition("-")[0])
+        if sessions[0].jobs.get(run) is None:
             raise RequestError(404, "unknown-job", f"there is no run {run!r} here")
-        return await stop_all(found, by, f"cancelled run {run}", reason)
+        return await stop_all(sessions, by, f"cancelled run {run}", reason)
 
     @api.route("GET", "/v1/coordinators", rows)
     async def coordinators(request: Request) -> Response:
@@ -108,15 +108,15 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
         spent, paused = engines.budget.spent(), set(engines.paused)
         names = {*spent, *paused, *config.coordinators, *(e.key[0] for e in engines.sessions)}
         limit = engines.budget.limit
-        told = [
+        listed = [
             {"coordinator": each, "paused": each in paused, "failures": spent.get(each, 0)}
             for each in sorted(names)
         ]
-        return JSONResponse([{**row, "limit": limit} for row in told])
+        return JSONResponse([{**row, "limit": limit} for row in listed])
 
     @api.route("PUT", "/v1/paused", rows)
     async def pause(request: Request, coordinator: Coordinator, reason: Reason = "") -> Response:
-        """Let a coordinator run nothing until it is resumed, and end its sessions at once."""
+        """Refuse all runs of a coordinator until it is resumed, and end its sessions at once."""
         by = _check(request, OWNERS)
         _known(config, coordinator)
         try:
@@ -128,7 +128,7 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
     @api.route("DELETE", "/v1/paused", rows)
     async def resume(request: Request, coordinator: Coordinator) -> Response:
-        """Let a coordinator run again."""
+        """Resume a coordinator that was paused."""
         by = _check(request, OWNERS)
         if coordinator not in set(engines.paused):
             raise RequestError(404, "not-paused", f"{coordinator!r} is not paused here")
@@ -150,7 +150,7 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
     @api.route("POST", "/v1/drain", rows)
     async def drain(request: Request) -> Response:
-        """Let the runs end, then the worker, as SIGTERM does."""
+        """Drain the worker: its runs end, then it does, as after SIGTERM."""
         return _signal(request, signal.SIGTERM, "drains")
 
     @api.route("POST", "/v1/reload", rows)
@@ -164,13 +164,13 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
 
 def _signal(request: Request, number: signal.Signals, what: str) -> Response:
-    by = _check(request, (Role.OPERATOR,))
+    by = _check(request, (ControlRole.OPERATOR,))
     log.warning("%s: the worker %s", by, what)
     os.kill(os.getpid(), number)
     return JSONResponse([])
 
 
-def _check(request: Request, roles: Sequence[Role]) -> str:
+def _check(request: Request, roles: Sequence[ControlRole]) -> str:
     """Return who asks, and by which role; nothing here has a body.
 
     Raises:

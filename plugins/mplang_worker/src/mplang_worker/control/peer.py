@@ -18,7 +18,7 @@ MAX_GROUPS = 256  # of a peer; Python takes options of up to 1024 bytes
 _UCRED = struct.Struct("iII")
 
 
-class Role(StrEnum):
+class ControlRole(StrEnum):
     """What a peer of a control socket may do."""
 
     OPERATOR = "operator"
@@ -26,7 +26,7 @@ class Role(StrEnum):
     AUDITOR = "auditor"
 
 
-EVERY_ROLE = frozenset(Role)
+EVERY_ROLE = frozenset(ControlRole)
 
 
 class Credentials(NamedTuple):
@@ -77,12 +77,12 @@ class Roles:
 
     def __init__(self, config: ControlConfig) -> None:
         self._groups = {
-            Role.OPERATOR: group_number("operators", config.operators),
-            Role.OWNER: group_number("owners", config.owners),
-            Role.AUDITOR: group_number("auditors", config.auditors),
+            ControlRole.OPERATOR: group_number("operators", config.operators),
+            ControlRole.OWNER: group_number("owners", config.owners),
+            ControlRole.AUDITOR: group_number("auditors", config.auditors),
         }
 
-    def of(self, peer: Credentials) -> frozenset[Role]:
+    def of(self, peer: Credentials) -> frozenset[ControlRole]:
         """Return the roles of a peer; root and the worker's user have all, as they own it."""
         if peer.user in (0, os.geteuid()):
             return EVERY_ROLE

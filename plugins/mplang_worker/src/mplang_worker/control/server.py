@@ -11,7 +11,7 @@ from pathlib import Path
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.control.app import create_control_app
 from mplang_worker.control.listening import listen
-from mplang_worker.control.peer import Credentials, Role, Roles, credentials_of
+from mplang_worker.control.peer import ControlRole, Credentials, Roles, credentials_of
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.http_protocol import KEEP_ALIVE, Connections, LimitedHttpProtocol
 from mplang_worker.front.uvicorn_protocol import ServerSettings, server_settings
@@ -77,7 +77,7 @@ async def control_socket(config: WorkerConfig, engines: Engines) -> AsyncIterato
         return ControlProtocol(settings, connections, config, engines, roles)
 
     server = await asyncio.get_running_loop().create_unix_server(protocol, sock=listening)
-    log.info("control socket at %s, for %s", config.control.path, ", ".join(Role))
+    log.info("control socket at %s, for %s", config.control.path, ", ".join(ControlRole))
     try:
         yield
     finally:

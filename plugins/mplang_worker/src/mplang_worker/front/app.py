@@ -169,12 +169,12 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
         request: Request, session: Name, coordinator: Coordinator, reason: Reason = ""
     ) -> Response:
         """End a session that the owner of another party of it has stopped, as that party says."""
-        found = next((e for e in engines.sessions if e.key == (coordinator, session)), None)
-        if config.tls is not None or found is None:
-            check_sender(found, session, request.state.caller, config.name)
-        if found is not None:
+        open_one = next((e for e in engines.sessions if e.key == (coordinator, session)), None)
+        if config.tls is not None or open_one is None:
+            check_sender(open_one, session, request.state.caller, config.name)
+        if open_one is not None:
             by = f"party {request.state.caller}"
-            await stop(engines, found, f"{by} has stopped it: {reason}", by, elsewhere=True)
+            await stop(engines, open_one, f"{by} has stopped it: {reason}", by, elsewhere=True)
         return JSONResponse(None)
 
     @api.route(

@@ -39,7 +39,7 @@ class StopNotices:
         self._config, self._certificates = config, certificates
 
     async def send(self, session: FrontSession, why: str) -> None:
-        """Tell the fronts of all peers that a session was stopped here.
+        """Notify the fronts of all peers that a session was stopped here.
 
         Args:
             session: the session.
@@ -78,9 +78,9 @@ class StopNotices:
         with sock:
             wrapped = context.wrap_socket(sock, server_hostname=peer)
         try:
-            found = self._certificates.trust.verify(peer_certificates(wrapped)).name
-            if found != peer:
-                raise ConnectionError(f"its certificate is of {found}")
+            name = self._certificates.trust.verify(peer_certificates(wrapped)).name
+            if name != peer:
+                raise ConnectionError(f"its certificate is of {name}")
         except BaseException:
             wrapped.close()
             raise

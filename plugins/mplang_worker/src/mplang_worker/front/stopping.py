@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from mplang_core.ext import AdmissionError
 from mplang_worker.base.errors import RequestError
@@ -62,7 +62,7 @@ class PausedCoordinators:
         await self._record(coordinator, by, paused=True)
 
     async def discard(self, coordinator: str, by: str) -> None:
-        """Let a coordinator run again, once that is on record.
+        """Resume a coordinator, once that is on record.
 
         Raises:
             AdmissionError: it cannot be recorded.
@@ -83,7 +83,7 @@ class Stoppable(Protocol):
     gate: FrontGate
     notices: StopNotices
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> object:
+    def begin(self, work: Coroutine[object, object, None]) -> object:
         """Start work that goes on."""
 
     @property
