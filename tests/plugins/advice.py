@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 _CALL = re.compile(r"\b(?:mp|np|jnp|jax|lax|ibis|pyarrow|pa|t|x|mplang_\w+)(?:\.\w+)+\(")
 _COMMAND = re.compile(r"\bmplang ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?")
 _PLACE = "□"  # what is filled in
+_TEXTS = (ast.Constant, ast.JoinedStr)
 
 
 def messages() -> Iterator[tuple[str, str]]:
@@ -62,15 +63,9 @@ def _closing(text: str, at: int) -> int:
 
 def _messages(tree: ast.Module) -> Iterator[str]:
     """Yield the strings of a module that are no documentation and no part of another string."""
-    skipped: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr):
-            skipped.add(id(node.value))
-        if isinstance(node, ast.JoinedStr):
-            skipped.update(id(each) for each in ast.walk(node) if each is not node)
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         elif isinstance(node, ast.JoinedStr):
@@ -78,3 +73,5 @@ def _messages(tree: ast.Module) -> Iterator[str]:
                 str(each.value) if isinstance(each, ast.Constant) else _PLACE
                 for each in node.values
             )
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, _TEXTS)):
+            waiting += ast.iter_child_nodes(node)

@@ -41,6 +41,9 @@ PROGRAMS = {
 }
 
 
+TRANSFERS = pytest.mark.long("CHEETAH sets up oblivious transfers: 8 s")
+
+
 @pytest.fixture
 def natives(monkeypatch):
     with native_services(monkeypatch):
@@ -51,7 +54,10 @@ def revealed(sim, program, *args):
     return [party[0] for party in mp.fetch(sim, mp.evaluate(sim, program, *args, mode="launch"))]
 
 
-@pytest.mark.parametrize(("parties", "protocol"), PROTOCOLS)
+@pytest.mark.parametrize(
+    ("parties", "protocol"),
+    [pytest.param(*each, marks=[TRANSFERS] if "CHEETAH" in each else []) for each in PROTOCOLS],
+)
 def test_results_are_those_of_a_simulator(monkeypatch, parties, protocol):
     def run(fn):
         x, y = mp.put("P0", X), mp.put("P1", Y)

@@ -89,7 +89,12 @@ def test_a_tie_may_go_either_way(fn, x):
     assert not secure(fn, x)[1]
 
 
-@pytest.mark.parametrize("number", [10.05, 0.1, -1 / 3])
+ANOTHER = pytest.mark.long("another literal, of eight comparisons: 4 s")
+
+
+@pytest.mark.parametrize(
+    "number", [0.1, *(pytest.param(each, marks=ANOTHER) for each in (10.05, -1 / 3))]
+)
 def test_a_literal_that_is_no_multiple_of_the_step_is_no_false_alarm(number):
     """SPU rounds the literal and the operand to the same multiple; float64 has the literal."""
 

@@ -21,6 +21,9 @@ PLACE = "simulator", "ABY3", "8"
 RUNS = sweep_report.RIGHT | set("r")
 TWENTIETH = {each.name: each for each in sweep_calls.functions() if part_of(each.name, 20) == 0}
 
+SERIES = pytest.mark.long("a series of hundreds of ops: 5 s; make sweep runs it, too")
+LONG = {"scipy.special.sici", "scipy.stats.binom.pmf"}
+
 
 def a_type_of(name: str) -> str | None:
     """Return a type on which a function was measured; another one for each function."""
@@ -37,7 +40,14 @@ def simulator():
         yield sim
 
 
-@pytest.mark.parametrize("name", [name for name in TWENTIETH if a_type_of(name)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=SERIES) if name in LONG else name
+        for name in TWENTIETH
+        if a_type_of(name)
+    ],
+)
 def test_what_ran_right_runs_right_and_nothing_is_newly_wrong_without_a_word(simulator, name):
     function, dtype = TWENTIETH[name], a_type_of(name)
     key = (*PLACE, dtype, name)
