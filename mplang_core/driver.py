@@ -149,7 +149,7 @@ class CompiledFunction(Generic[R]):
 class Runnable(Protocol):
     """Program in another form, such as an artifact, which knows how it runs."""
 
-    def run(self, host: SimpHost, *args: Any, **kwargs: Any) -> Any:
+    def run(self, host: SimpHost, *args: object, **kwargs: object) -> object:
         """Run it on a host, as :func:`evaluate` does."""
 
 

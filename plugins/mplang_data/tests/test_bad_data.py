@@ -311,6 +311,7 @@ def test_rows_beyond_the_bound_of_a_tensor(folder):
         ({"rows": True}, "valid integer"),
         ({"rows": 10**40}, "less than or equal"),
         ({"unit": "zip"}, "the unit 'zip' is a column that is offered or matched on"),
+        ({"unit": "id"}, "the unit 'id' is in match, so no program can read it"),
         ({"rows": {"at_most": -1}}, "greater than or equal to 0"),
         ({"rows": {"at_leat": 1}}, "at_leat"),
         ({"source": "people.csv"}, "a kind and a place"),
@@ -346,8 +347,8 @@ def test_a_malformed_catalogue_is_refused(data):
 
 
 def test_the_description_has_no_place_and_no_readers(folder):
-    made = read_data_sets(bank("csv:people.csv", unit="id")["bank"], str(folder))["people"]
-    assert made.description == Description(columns=COLUMNS, match=("id",), unit="id")
+    made = read_data_sets(bank("csv:people.csv", unit="age")["bank"], str(folder))["people"]
+    assert made.description == Description(columns=COLUMNS, match=("id",), unit="age")
     assert "source" not in made.public()
     assert "readers" not in made.public()
 

@@ -216,6 +216,15 @@ def test_the_package_of_a_known_section_is_named(bare, tmp_path, fields, package
             make()
 
 
+def test_all_that_is_wrong_in_a_file_is_told_at_once(tmp_path):
+    text = "{name: alice, prot: 1, gate: {polcy: p}, data: {a: {source: x}, b: {sourc: 1}}}"
+    (tmp_path / "worker.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        WorkerConfig.from_yaml(tmp_path / "worker.yaml")
+    for word in ("prot", "polcy", "data.a", "data.b"):
+        assert word in str(caught.value)
+
+
 def test_an_unknown_section_is_told_with_those_that_there_are():
     with pytest.raises(
         ConfigError, match="no installed package has a section 'safe'; there are data, gate, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import types
+import urllib.request
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import numpy as np
 import pytest
 from http_raw import DOUBLE, RawWorker
 from mplang_cli.cli import app
-from mplang_testing.waiting import DEADLINE
+from mplang_testing.waiting import DEADLINE, wait_until
 from mplang_worker.base.config import Timeouts
 from mplang_worker.front.draining import SETTLE, TELL
 from mplang_worker.front.service_manager import notify
@@ -70,6 +72,55 @@ def test_what_a_worker_needs_is_left_to_it(unit):
     assert not any(call.startswith("~") for call in calls)
     for call in ("seccomp", "landlock_restrict_self", "memfd_create", "pidfd_open", "capset"):
         assert call in calls
+
+
+def test_what_a_worker_writes_has_a_folder(unit):
+    """Else no worker with a gate or a sink starts: all else is read-only."""
+    assert unit["StateDirectory"] == ["mplang/%i"]
+    assert unit["StateDirectoryMode"] == ["0700"]
+    readme = UNIT.with_name("README.md").read_text()
+    assert "log: /var/lib/mplang/alice/gate.db" in readme
+    assert "folder: /var/lib/mplang/alice/results" in readme
+
+
+@pytest.mark.long("starts a worker")
+@pytest.mark.skipif(os.getuid() != 0, reason="makes a mount namespace")
+def test_a_worker_with_gate_data_and_sink_starts_in_the_view_of_the_unit(tmp_path):
+    """ProtectSystem=strict: the folder of its configuration is read-only, its state is not."""
+    etc, state = tmp_path / "etc", tmp_path / "state"
+    etc.mkdir()
+    state.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (etc / "alice.cedar").write_text("permit (principal, action, resource);")
+    (etc / "people.csv").write_text("age\n41\n")
+    (etc / "sink.key").write_bytes(bytes(range(32)))
+    (etc / "sink.key").chmod(0o400)
+    data = {"people": {"source": "csv:people.csv", "columns": {"age": "int64"}}}
+    fields = {
+        "name": "alice", "host": "127.0.0.1", "port": port, "data": data,
+        "gate": {"policy": "alice.cedar", "log": f"{state}/gate.db"},
+        "sink": {"folder": f"{state}/results", "key_file": "sink.key"},
+    }  # fmt: skip
+    (etc / "alice.yaml").write_text(json.dumps(fields))
+    view = f"mount --bind {etc} {etc} && mount -o remount,bind,ro {etc} && ! touch {etc}/x && exec "
+    command = f"{sys.executable} -P -m mplang_cli.cli worker --config {etc}/alice.yaml"
+    process = subprocess.Popen(["unshare", "-m", "bash", "-c", view + command])
+
+    def status():
+        assert process.poll() is None, "it has ended"
+        url = f"http://127.0.0.1:{port}/ready"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url) as answer:
+            return answer.status == 200
+        return False
+
+    try:
+        wait_until(status)
+        assert (state / "gate.db").exists()
+        assert (state / "results").is_dir()
+    finally:
+        process.terminate()
+        process.wait(DEADLINE)
 
 
 def test_what_a_worker_does_not_need_is_taken(unit):

@@ -37,8 +37,8 @@ class DataSet(Description):
 
     Example:
         >>> accounts = DataSet(
-        ...     source="csv:accounts.csv", columns={"age": "int64"}, match=["iban"],
-        ...     rows={"at_most": 50_000}, unit="iban", readers=["analyst"])
+        ...     source="csv:accounts.csv", columns={"age": "int64", "id": "int64"},
+        ...     match=["iban"], rows={"at_most": 50_000}, unit="id", readers=["analyst"])
         >>> accounts.kind, accounts.public()["rows"]
         ('csv', {'at_most': 50000})
     """
@@ -78,8 +78,9 @@ class DataSet(Description):
             folder: the folder of the file that names it.
 
         Raises:
-            ConfigError: it is no place of that kind.
+            ConfigError: it is no place of that kind, or no guard could count its units.
         """
+        _check_unit(self)
         try:
             where = source_of(self.kind).place(self.where, folder)
         except SourceError as error:
@@ -174,20 +175,35 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
         folder: the folder that paths are relative to.
 
     Raises:
-        ConfigError: a name or a field is invalid.
+        ConfigError: names or fields are invalid; tells of all data sets.
     """
     if not isinstance(fields, Mapping):
         raise ConfigError(f"field 'data': expected data sets by name, got {type(fields).__name__}")
-    found = {}
+    found, wrong = {}, []
     for name, each in fields.items():
         try:
             made = each if isinstance(each, DataSet) else DataSet(**each)
             found[check_name(name)] = made.at(folder)
         except ValidationError as error:
-            raise ConfigError(f"field 'data.{name}': {DataSet.explain(error, each)}") from None
+            wrong.append(f"field 'data.{name}': {DataSet.explain(error, each)}")
         except (ConfigError, TypeError, ValueError) as error:
-            raise ConfigError(f"field 'data.{name}': {error}") from None
+            wrong.append(f"field 'data.{name}': {error}")
+    if wrong:
+        raise ConfigError("\n".join(wrong))
     return found
+
+
+def _check_unit(data_set: DataSet) -> None:
+    """Check that guards can count the units of a data set, which programs read.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    if data_set.unit in data_set.match:
+        raise ConfigError(
+            f"the unit {data_set.unit!r} is in match, so no program can read it, and no guard "
+            f"could count by it: name it in columns instead; rules decide that it never leaves"
+        )
 
 
 def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader: str) -> Opened:

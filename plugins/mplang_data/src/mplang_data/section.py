@@ -136,15 +136,15 @@ class DataSetServer:
 
     def missing(self) -> dict[str, str]:
         """Return the data sets whose source cannot be reached now, and why, for the owner."""
-        found = {}
+        unreachable = {}
         for name, each in self._sets.items():
             reach = getattr(source_of(each.kind), "reach", None)
             try:
                 if reach is not None:
                     reach(each.where)
             except SourceError as error:
-                found[f"data set {name}"] = f"{error}: {error.__cause__}"
-        return found
+                unreachable[f"data set {name}"] = f"{error}: {error.__cause__}"
+        return unreachable
 
     def descriptions(self, coordinator: str) -> dict[str, Any]:
         """Return descriptions of the data sets that a coordinator may read, by name."""

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mplang_core.ext import printable
@@ -57,9 +57,9 @@ def run_apart(
         return _run(module, asked, files, size)
     mine, theirs = socket.socketpair()  # no pipe, which its writer could empty by /proc/self/fd
     with mine, theirs:
-        told = asked | {"connected": theirs.fileno()}
+        request = {**asked, "connected": theirs.fileno()}
         try:
-            return _run(module, told, [*files, theirs.fileno()], size)
+            return _run(module, request, [*files, theirs.fileno()], size)
         except (SourceError, OSError) as error:
             with contextlib.suppress(BlockingIOError):
                 mine.recv(1, socket.MSG_DONTWAIT)
@@ -68,9 +68,9 @@ def run_apart(
             raise SourceUnreachableError("its source cannot be reached") from (cause or error)
 
 
-def _run(module: str, asked: dict[str, Any], files: Sequence[int], size: int) -> Any:
+def _run(module: str, asked: Mapping[str, object], files: Sequence[int], size: int) -> object:
     command = [sys.executable, "-P", "-m", module, *map(str, files)]
-    given = json.dumps(asked | {"parent": os.getpid(), "size": size}).encode()
+    given = json.dumps({**asked, "parent": os.getpid(), "size": size}).encode()
     with _memory_file() as told, _memory_file() as errors:
         try:
             done = subprocess.run(

@@ -77,13 +77,13 @@ def serve(
     json.dump(told, sys.stdout)
 
 
-def tell_connected(asked: dict[str, Any]) -> None:
-    """Tell the parent that the source is there, before anything is read of it.
+def tell_connected(connected: int) -> None:
+    """Send the parent word that the source is there, before anything is read of it.
 
     Args:
-        asked: what this process was asked.
+        connected: descriptor of the socket to the parent.
     """
-    os.write(asked["connected"], b"1")  # a socket, whose parent looks whether a byte has come
+    os.write(connected, b"1")  # a socket, whose parent looks whether a byte has come
 
 
 def _end_with(parent: int) -> None:

@@ -38,7 +38,7 @@ def read(asked: dict[str, Any], files: Sequence[int]) -> None:
     kind = TableType(tuple((name, type) for name, type in asked["columns"]))
     schema, _, name = asked["table"].rpartition(".")
     database = connect(asked)
-    tell_connected(asked)
+    tell_connected(asked["connected"])
     table = duckdb_file.table if database.name == "duckdb" else type(database).table
     found = table(database, name, database=schema or None)
     check_there(asked["match"], found.columns)

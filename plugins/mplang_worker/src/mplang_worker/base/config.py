@@ -403,16 +403,27 @@ class WorkerConfig(EngineConfig):
             files = {key: str(folder / str(file)) for key, file in tls.items() if file is not None}
             fields["tls"] = files
         others = set(section_names()) - cls.model_fields.keys()
-        for name in (others | {DATA, SINK, GATE}) & fields.keys():
+        wrong = []
+        for name in sorted((others | {DATA, SINK, GATE}) & fields.keys()):
             if not _is_absent(name, fields[name]):
-                fields[name] = section_of(name).read(fields[name], str(folder))
+                try:
+                    fields[name] = section_of(name).read(fields[name], str(folder))
+                except ConfigError as error:
+                    wrong.append(str(error))
+                    del fields[name]
         control = fields.get("control")
         if isinstance(control, dict) and isinstance(control.get("path"), str):
             fields["control"] = {**control, "path": str(folder / control["path"])}
         named = fields.get("authorities")
         if isinstance(named, dict):
             fields["authorities"] = {key: str(folder / str(file)) for key, file in named.items()}
-        return cls(**(fields | overrides))
+        try:
+            made = cls(**(fields | overrides))
+        except ConfigError as error:
+            wrong.insert(0, str(error))
+        if wrong:  # all at once, so that nobody mends one to hear of the next
+            raise ConfigError("\n".join(wrong))
+        return made
 
 
 def _is_absent(name: str, fields: Any) -> bool:

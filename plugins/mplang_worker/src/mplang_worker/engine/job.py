@@ -84,6 +84,7 @@ class Job:
             error: why the job failed.
         """
         self._final_traffic, self._worker = self.traffic(), None
+        self._traffic_at_start = {}  # a thousand jobs that have ended are kept
         self.state, self.held, self.error, self.ended = state, list(held), error, now()
 
     def traffic(self) -> dict[int, Traffic]:

@@ -96,7 +96,7 @@ class FailureBudget:
         return True
 
     def excuse(self, run: Key) -> None:
-        """Have an active run not count if it fails, as the front itself has seen why.
+        """Mark an active run so that its failure does not count, as the front has seen why.
 
         What depends on private data is no excuse: a deadline, a limit, a full sink, a query that
         fails, the end of an engine or an MPC process.

@@ -66,19 +66,19 @@ class OpenQueue:
         while not self._is_next(key):
             waiting.seen = time.monotonic()
             if waiting.seen >= deadline:
-                place = self._order().index(key) + 1
+                position = self._order().index(key) + 1
                 raise RequestError(
                     503,
                     "queued",
-                    f"this session is number {place} of {len(self._waiting)} that wait here to be "
-                    "opened; ask again",
+                    f"this session is number {position} of {len(self._waiting)} that wait here to "
+                    "be opened; ask again",
                 )
             await asyncio.sleep(STEP)
         self._waiting.pop(key, None)
         self._starting.add(key)
 
     def leave(self, key: Key) -> None:
-        """Let the next one start: this one has started, or does not."""
+        """Release the turn of a session, which has started or does not."""
         self._starting.discard(key)
 
     def _is_next(self, key: Key) -> bool:
