@@ -114,7 +114,7 @@ MINUTES ?= 30
 HOSTS ?= 6
 
 soak: setup ## tests: run HOSTS hosts for MINUTES on three organizations whose workers restart, certificates rotate and rules change
-	@PYTHONPATH=plugins/mplang_worker/tests $(BIN)/python plugins/mplang_worker/tests/soak.py --minutes $(MINUTES) --hosts $(HOSTS) $(ARGS)
+	@PYTHONPATH=plugins/mplang_worker/tests $(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --hosts $(HOSTS) $(ARGS)
 
 test-noninterference: setup ## tests: hold 20,000 random programs, and 500 on live workers, against their disclosure tables (two hours)
 	@MPLANG_PROGRAMS=20000 $(BIN)/python -m pytest -n $(JOBS) \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections import Counter
@@ -59,9 +60,6 @@ class WorkerFacts:
         there = {_cell(key): _cell(value) for key, value in alike.items()}
         oldest = {_cell(key): _cell(value) for key, value in since.items()}
         versions = {_cell(each["distribution"]): _cell(each["version"]) for each in plugins}
-        texts = [*there, *there.values(), *oldest, *oldest.values(), *versions, *versions.values()]
-        if max(map(len, texts), default=0) > MAX_TEXT:
-            raise ValueError("too much")
         return cls(
             name,
             Versions(
@@ -230,6 +228,13 @@ def _command(name: str, value: str) -> str:
     return f"{command}, and start the worker again"
 
 
+@functools.lru_cache(maxsize=1024)
 def _cell(text: Any) -> str:
-    """Return a text that a worker tells, whole: what is cut would be the same as others."""
-    return printable(str(text))
+    """Return a text that a worker tells, whole: what is cut would be the same as others.
+
+    All workers tell much the same, so it is looked at once.
+    """
+    shown = printable(str(text))
+    if len(shown) > MAX_TEXT:
+        raise ValueError("too much")
+    return shown
