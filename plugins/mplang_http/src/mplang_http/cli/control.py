@@ -27,6 +27,10 @@ class _Refused(msgspec.Struct):
     error: _Error
 
 
+_ROWS = msgspec.json.Decoder(list[Row])
+_REFUSED = msgspec.json.Decoder(_Refused)
+
+
 class _Connection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
@@ -107,8 +111,8 @@ class ControlClient:
             connection.close()
         try:
             if response.status == 200:
-                return msgspec.json.decode(data, type=list[Row])
-            refused = msgspec.json.decode(data, type=_Refused).error
+                return _ROWS.decode(data)
+            refused = _REFUSED.decode(data).error
         except (msgspec.DecodeError, RecursionError):
             raise RunError(f"{self._path} answers as no worker of this version does") from None
         raise RunError(f"the worker refuses it: {printable(refused.text)}")
