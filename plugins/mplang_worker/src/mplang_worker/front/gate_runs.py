@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mplang_analysis import RunRequest
 
+from mplang_worker.base.section_protocols import Decision
+
 MAX_RUNS = 64  # whose heads are kept: few are at work at once
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -26,7 +28,7 @@ class Pending(NamedTuple):
     """
 
     asking: RunRequest
-    decision: Any
+    decision: Decision
 
 
 class GateRuns:

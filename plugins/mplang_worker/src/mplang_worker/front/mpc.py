@@ -15,7 +15,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.engine_start import EngineStarter
-from mplang_worker.front.session import FrontSession, SessionMpc, fail_start
+from mplang_worker.front.session import FrontSession, Ready, SessionMpc, fail_start
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.slow_start import wait_for_start
 from mplang_worker.front.warm_process import WarmProcess
@@ -117,10 +117,10 @@ class FrontMpc:
 
     async def _start(self, session: FrontSession, mpc: SessionMpc) -> None:
         link = secrets.token_hex(16)
-        ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         mpc.ready = ready
 
-        def on_event(message: dict[str, Any], file: int | None) -> None:
+        def on_event(message: Ready, file: int | None) -> None:
             if file is not None:
                 os.close(file)
             if message["event"] == "ready" and not ready.done():

@@ -7,7 +7,7 @@ import itertools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mplang_analysis import Source
 
@@ -24,6 +24,11 @@ MAX_STOPPED = 2  # times in turn that an engine may be seen to be stopped
 
 Key = tuple[str, str]
 """Coordinator and name of a session."""
+
+Ready: TypeAlias = dict[str, Any]
+"""What a process says once it is ready, as plain data."""
+
+T = TypeVar("T")
 
 
 class Permitted(NamedTuple):
@@ -72,7 +77,7 @@ class SessionMpc:
         self.credentials: Sequence[Credential] = ()
         self.ends: Sequence[LinkEnd] = ()
         self.starting = asyncio.Lock()
-        self.ready: asyncio.Future[Any] | None = None
+        self.ready: asyncio.Future[Ready] | None = None
 
 
 class FrontSession:
@@ -211,7 +216,7 @@ class FrontSession:
         return self.jobs.overdue(timeouts.job, timeouts.cancel) or ""
 
 
-def fail_start(ready: asyncio.Future[Any] | None, why: str) -> None:
+def fail_start(ready: asyncio.Future[T] | None, why: str) -> None:
     """Fail whoever waits for a process to be ready, as it was ended; do nothing once it is ready.
 
     Args:
