@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mplang_analysis import follow
+from mplang_analysis import RunRequest, follow
 from mplang_http import LocalCluster
-from mplang_policy import Gate, GateConfig, Ledger, Names, Rules, Run, decide
+from mplang_policy import Gate, GateConfig, Ledger, Names, Rules, decide
 from mplang_policy.offline import asked_of
 from rich.console import Console
 from rich.table import Table
@@ -67,7 +67,8 @@ def of_known(folder: Path) -> tuple[float, int]:
     with mp.catalogue(known):
         cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
         found = mp.compile(many, cluster_spec=cluster).trace(None).program
-    run = Run("s", "s-0", asked_of(found, ["bank", "shop"], "bank", "local", "production"))
+    asked = asked_of(found, ["bank", "shop"], "bank", "local", "production")
+    run = RunRequest("s", "s-0", asked, shared="s-0")
     gate = Gate(config, "bank", Names.of({"name": "bank", "data": known["bank"]}))
     gate.decide(run)
     rows = sum(request.row is not None for request in run.asked.requests({}))
