@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import grp
 import json
@@ -15,9 +16,14 @@ from types import SimpleNamespace
 
 import pytest
 from mplang_http.cli.control import ControlClient
+from mplang_http.tls.files import TlsFiles
 from mplang_testing.waiting import DEADLINE, wait_until
+from mplang_worker.base.allowed_plugins import installed_plugins
+from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
-from mplang_worker.front.stop_notices import check_sender
+from mplang_worker.front.session import FrontSession
+from mplang_worker.front.stop_notices import StopNotices, check_sender
+from mplang_worker.wire.requests import SessionRequest
 from processes import processes_of_sessions
 from stop_testbed import NAMES, Stoppable, at_work, kept_and_told, load, quick
 
@@ -287,3 +293,19 @@ def test_what_is_stopped_ends_within_seconds_on_each_protocol():
         [sys.executable, script, "4"], capture_output=True, text=True, timeout=20 * DEADLINE
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_notice_goes_where_the_owner_says_that_a_peer_is(monkeypatch):
+    """A coordinator that names another address of a peer cannot keep it from the notice."""
+    went = []
+    monkeypatch.setattr(StopNotices, "_send", lambda _, peer, address, path: went.append(address))
+    files = TlsFiles.of("bank")
+    peers = {"shop": "https://shop:1", "bank": "https://bank:1"}
+    fields = {"tls": files, "coordinators": ("ann",), "plugins": installed_plugins()}
+    config = WorkerConfig(name="bank", peers=peers, **fields)
+    addresses = {"bank": "https://bank:1", "shop": "https://x:9"}
+    parties = [{"name": name, "address": address} for name, address in addresses.items()]
+    request = SessionRequest.read(json.dumps({"rank": 0, "parties": parties}).encode(), config)
+    session = FrontSession(("ann", "s"), request)
+    asyncio.run(StopNotices(config, None).send(session, "stopped"))
+    assert went == ["https://shop:1"]

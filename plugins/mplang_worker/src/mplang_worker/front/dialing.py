@@ -70,14 +70,14 @@ async def _link_process(
     async with asyncio.TaskGroup() as group:
         # the process tells which links it lacks, and not whom to connect to
         for peer in mine & set(told):
-            address = _address_of(peer, session, config)
+            address = address_of(peer, session, config)
             dialing = dial(process, config.name, peer, address, config.timeouts.connect)
             group.create_task(dialing)
     if wait:
         await process.call("wait")
 
 
-def _address_of(peer: str, session: FrontSession, config: WorkerConfig) -> str:
+def address_of(peer: str, session: FrontSession, config: WorkerConfig) -> str:
     """Return where this worker reaches a peer: by its own configuration, if it has certificates.
 
     A coordinator may reach it at another address, and cannot have this worker connect anywhere.

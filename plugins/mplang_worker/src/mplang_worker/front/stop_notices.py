@@ -16,6 +16,7 @@ from mplang_http.ext import client_context, split_address
 from mplang_core import MPLangError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
+from mplang_worker.front.dialing import address_of
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.threads import in_thread
 from mplang_worker.tls.certificates import Certificates, peer_certificates
@@ -47,14 +48,15 @@ class StopNotices:
         """
         coordinator, name = session.key
         query = urlencode({"coordinator": coordinator, "reason": why[:MAX_REASON]})
-        peers = [each for each in session.request.parties if each.name != self._config.name]
-        sending = (self._tell(e.name, e.address, f"{PATH}/{name}?{query}") for e in peers)
-        await asyncio.gather(*sending)
+        peers = [each for each in session.parties if each != self._config.name]
+        path = f"{PATH}/{name}?{query}"
+        await asyncio.gather(*(self._notify(session, peer, path) for peer in peers))
 
-    async def _tell(self, peer: str, address: str, path: str) -> None:
+    async def _notify(self, session: FrontSession, peer: str, path: str) -> None:
         try:
+            address = address_of(peer, session, self._config)
             await in_thread(self._send, peer, address, path)
-        except (OSError, MPLangError, ValueError) as error:
+        except (OSError, MPLangError, RequestError, ValueError) as error:
             log.warning("%s was not told that a session is stopped: %s", peer, error)
 
     def _send(self, peer: str, address: str, path: str) -> None:
