@@ -306,6 +306,9 @@ def test_a_notice_goes_where_the_owner_says_that_a_peer_is(monkeypatch):
     addresses = {"bank": "https://bank:1", "shop": "https://x:9"}
     parties = [{"name": name, "address": address} for name, address in addresses.items()]
     request = SessionRequest.read(json.dumps({"rank": 0, "parties": parties}).encode(), config)
-    session = FrontSession(("ann", "s"), request)
-    asyncio.run(StopNotices(config, None).send(session, "stopped"))
+
+    async def main():
+        await StopNotices(config, None).send(FrontSession(("ann", "s"), request), "stopped")
+
+    asyncio.run(main())
     assert went == ["https://shop:1"]
