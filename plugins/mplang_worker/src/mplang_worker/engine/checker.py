@@ -53,13 +53,13 @@ class Checker:
         self._programs = Programs(config, given.coordinator, given.rank, given.parties)
         self._labels = SessionLabels()
         self._last: tuple[str, Program | None] = "", None
-        self._expected: OrderedDict[str, JobRequest] = OrderedDict()
+        self._submitted: OrderedDict[str, JobRequest] = OrderedDict()
 
     def program(self, body: Buffer, *, name: str) -> None:
         """Add a program to the cache; see :meth:`mplang_worker.engine.programs.Programs.put`."""
         self._programs.put(name, body)
 
-    def expect(self, body: Buffer, *, run: str) -> dict[str, bool | str]:
+    def submit(self, body: Buffer, *, run: str) -> dict[str, bool | str]:
         """Take what the coordinator asks for, before the engine has it.
 
         Args:
@@ -72,22 +72,22 @@ class Checker:
         Raises:
             RequestError: it is malformed, its program is not here, or the run is another one.
         """
-        request, is_new = read_job(body), run not in self._expected
+        request, is_new = read_job(body), run not in self._submitted
         program = self._programs.get(request.program)
-        if request.run != run or self._expected.setdefault(run, request) != request:
+        if request.run != run or self._submitted.setdefault(run, request) != request:
             raise RequestError(409, "replayed", f"there was another run {run!r}")
-        while len(self._expected) > self._limits.jobs:
-            self._expected.popitem(last=False)
+        while len(self._submitted) > self._limits.jobs:
+            self._submitted.popitem(last=False)
         return {"is_new": is_new, "program": program.digest, "name": program.name}
 
-    def unexpect(self, body: Buffer, *, run: str) -> None:
+    def take_back(self, body: Buffer, *, run: str) -> None:
         """Forget a run that the engine has not taken.
 
         Args:
             body: unused.
             run: name of the run.
         """
-        self._expected.pop(run, None)
+        self._submitted.pop(run, None)
 
     def follow(
         self, body: Buffer, *, run: str, openings: list[tuple[int, bytes]], whole: bool
@@ -96,7 +96,7 @@ class Checker:
 
         Args:
             body: unused.
-            run: name of the run, which was expected.
+            run: name of the run, which was submitted.
             openings: the openings of the parties, as the engine has them.
             whole: whether all parties have opened it; else it does not begin here, and is
                 followed as some of them may have run it.
@@ -109,7 +109,7 @@ class Checker:
                 an input is not known.
             MPLangError: the request, an opening or a label is malformed.
         """
-        request = self._expected.pop(run, None)
+        request = self._submitted.pop(run, None)
         if request is None:
             raise AdmissionError("the coordinator has asked for no such run")
         program = self._programs.get(request.program)
@@ -208,8 +208,8 @@ def _serve(checker: Checker, sock: socket.socket) -> None:
     calls = CallServer(sock)
     methods: dict[str, Callable[..., Any]] = {
         "program": checker.program,
-        "expect": checker.expect,
-        "unexpect": checker.unexpect,
+        "submit": checker.submit,
+        "take_back": checker.take_back,
         "follow": checker.follow,
         "paths": checker.paths,
     }

@@ -203,7 +203,7 @@ class FrontGate:
         session.approvals[found.id] = found
         return True
 
-    async def expect(self, session: FrontSession, run: str, body: ipc.Body) -> Reply:
+    async def submit(self, session: FrontSession, run: str, body: ipc.Body) -> Reply:
         """Have the checker of a session know a run, before its engine does.
 
         Returns:
@@ -215,25 +215,25 @@ class FrontGate:
         """
         if self._gate is None or session.checker is None:
             return {}
-        asked = await session.checker.call("expect", body, run=run)
+        asked = await session.checker.call("submit", body, run=run)
         if asked["is_new"]:
             session.gate_runs.asked[run] = {key: asked[key] for key in ("program", "name")}
         seen = await in_thread(self._gate.seen, session.parties)
         logs = msgspec.to_builtins(Logs(gated=True, seen=dict(seen)))
         return {"logs": logs, "is_new": asked["is_new"]}
 
-    async def unexpect(self, session: FrontSession, run: str, expected: Fields) -> None:
+    async def take_back(self, session: FrontSession, run: str, submitted: Fields) -> None:
         """Have the checker of a session forget a run that its engine has not taken.
 
         Args:
             session: the session.
             run: name of the run.
-            expected: what :meth:`expect` returned.
+            submitted: what :meth:`submit` returned.
         """
         session.gate_runs.asked.pop(run, None)
-        if session.checker is not None and expected.get("is_new") is True:
+        if session.checker is not None and submitted.get("is_new") is True:
             with contextlib.suppress(RequestError):
-                await session.checker.call("unexpect", run=run)
+                await session.checker.call("take_back", run=run)
 
     async def begin(self, session: FrontSession, args: Fields) -> Reply:
         """Begin a run, or wait for the gates of the others if it uses something up.

@@ -69,15 +69,15 @@ class JobCalls:
     async def _submit(
         self, session: FrontSession, run: str, body: ipc.Body, reserved: bool
     ) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        submitted: dict[str, Any] = {}
         try:
-            told = await self._engines.gate.expect(session, run, body)
-            logs = told.get("logs")
+            submitted = await self._engines.gate.submit(session, run, body)
+            logs = submitted.get("logs")
             call = self._engines.call("submit", *session.key, body, run=run, logs=logs)
             done: dict[str, Any] = await call
         except RequestError as error:
             # whether the run ended its engine is counted where the session is forgotten
-            await self._engines.gate.unexpect(session, run, told)
+            await self._engines.gate.take_back(session, run, submitted)
             await self._engines.gate.refused(session, {"run": run}, error)
             if reserved and error.code != ENGINE_ENDED:
                 self._engines.budget.end((session.key[0], session.link, run), failed=False)
