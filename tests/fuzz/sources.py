@@ -144,7 +144,8 @@ def read(kind: str, data: bytes, rows: int = 3) -> str:
         if kind == "duckdb":
             asked = {"url": f"duckdb:{file.name}", "table": "adults", "writes": False}
             asked |= {"columns": list(COLUMNS.items()), "limit": None, "match": []}
-            with _memory() as sink:
+            with _memory() as sink, open(os.devnull, "wb") as connected:
+                asked |= {"connected": connected.fileno()}
                 return _forked(reader.read, asked, sink, database.reach)
         asked = {"kind": kind, "description": _description(kind, rows), "whole": True}
         return _forked(checks._compare, asked, file.fileno(), checks._reach)

@@ -76,7 +76,7 @@ def test_a_source_that_is_not_there_costs_no_failed_run(bank, folder):
 
 
 def probe(cluster):
-    """Return the status of /ready, what it and /health say is missing, and ``mplang status``."""
+    """Return status and state of /ready, what /health says is missing, and ``mplang status``."""
     address = cluster.spec.nodes[0].address
     with urllib.request.urlopen(f"{address}/health") as answer:
         missing = json.load(answer)["missing"]
@@ -85,20 +85,20 @@ def probe(cluster):
             status, body = answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         status, body = error.code, json.load(error)
-    return status, body["missing"], missing, cluster_status(cluster.spec)[0]["why"]
+    return status, body["state"], missing, cluster_status(cluster.spec)[0]["why"]
 
 
 def test_a_worker_is_not_ready_while_a_source_is_not_there(bank, folder):
-    wait_until(lambda: probe(bank) == (200, [], [], ""), "what an earlier test took is there")
+    wait_until(lambda: probe(bank) == (200, "ready", [], ""), "what an earlier test took is there")
     shutil.move(folder / "others.parquet", folder / "away")
     with mp.connect("http", bank.spec) as host, pytest.raises(PartyError):
         mp.evaluate(host, lambda: mp.keep(mp.dataset("bank", "others")))
     wait_until(lambda: probe(bank)[0] == 503, "the failed run has it probed")
-    _, missing, in_health, why = probe(bank)
-    assert missing == in_health == ["data"]
+    _, state, missing, why = probe(bank)
+    assert (state, missing) == ("lacking", ["data"])
     assert why.startswith("a source of its data sets cannot be reached")
     shutil.move(folder / "away", folder / "others.parquet")
-    wait_until(lambda: probe(bank) == (200, [], [], ""))
+    wait_until(lambda: probe(bank) == (200, "ready", [], ""))
     log = "".join(file.read_text() for file in (folder / "log").iterdir())
     assert "not ready: data set others: a file of it cannot be opened: No such file" in log
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import http.client
 import itertools
@@ -166,7 +167,12 @@ class RawWorker:
             **fields: further fields of the request; by default this worker is the only party.
         """
         body = {"rank": 0, "parties": [self.party()], **fields}
-        found = self.ask("PUT", f"/v1/sessions/{name}", json.dumps(body).encode())
+        asking = functools.partial(
+            self.ask, "PUT", f"/v1/sessions/{name}", json.dumps(body).encode()
+        )
+        found = asking()
+        while found.status == 503 and found.error[1] == "queued":
+            found = asking()  # after the second that it waited for its turn
         assert found.status == 200, found
         return found.json
 

@@ -135,7 +135,7 @@ def test_a_host_tells_which_worker_is_not_there():
     nodes = [{"name": "node0", "address": "http://127.0.0.1:9"}]
     with pytest.raises(
         PartyError,
-        match=r"party 0 .*node0 at http://127.0.0.1:9 does not answer.*nothing listens there$",
+        match=r"party 0 .*node0 at http://127.0.0.1:9 does not answer.*nothing listens there",
     ):
         mp.connect("http", mp.ClusterSpec(nodes))
 

@@ -220,7 +220,7 @@ def test_links_that_are_refused(worker, link, fields, error):
     assert found.error == error
 
 
-@pytest.mark.parametrize("version", ["mplang-link/3", "mplang-link/5"])
+@pytest.mark.parametrize("version", ["mplang-link/4", "mplang-link/6"])
 def test_a_peer_of_another_version_is_told_both(worker, link, log, version):
     """Before version 4, libspu's messages went between engines; nothing of them is read."""
     found = worker.send(hello(link, Upgrade=version))

@@ -62,13 +62,13 @@ class Gate:
         config: GateConfig,
         party: str,
         names: Names,
-        packages: Packages = INSTALLED,
+        packages: Packages | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._party = party
         self._log = config.log
-        self._packages = packages
+        self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
         self._budgets = config.budgets
         self._rules = _live_rules(config, names)

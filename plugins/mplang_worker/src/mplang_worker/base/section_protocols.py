@@ -296,7 +296,7 @@ class Gate(Protocol):
             AdmissionError: it cannot be recorded.
         """
 
-    def open_approval(self, data: bytes, coordinator: str) -> Any:
+    def open_approval(self, data: bytes, coordinator: str = "") -> Any:
         """Return an approval, which has an ``id``; ``None`` if it is none of this party.
 
         Args:

@@ -18,7 +18,6 @@ from mplang_core import MPLangError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_cause
-from mplang_worker.base.sections import GATE
 from mplang_worker.front import response_models as told
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.job_calls import JobCalls
@@ -100,12 +99,9 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
     @api.route("GET", "/ready", Content(told.Ready), others={503: Content(told.Ready)})
     async def ready(request: Request) -> Response:
         """Return status 200 if programs can run; 503 while something is missing."""
-        missing = engines.readiness.missing
-        if engines.gate.state == "shut":
-            missing = sorted({GATE, *missing})
-        is_ready = engines.state == "ready" and not missing
-        state = {"state": engines.state, "missing": missing}
-        return JSONResponse(state, 200 if is_ready else 503)
+        lacks = bool(engines.readiness.missing) or engines.gate.state == "shut"
+        state = "lacking" if lacks and engines.state == "ready" else engines.state
+        return JSONResponse({"state": state}, 200 if state == "ready" else 503)
 
     @api.route("GET", "/facts", Content(told.Facts))
     async def facts(request: Request) -> Response:

@@ -61,10 +61,9 @@ class OpenJobs(Struct):
 
 
 class Ready(Struct):
-    """State of a worker, for probes, and the sections that lack something, as in ``/health``."""
+    """State of a worker, for probes: ``lacking`` while what its sections need is not there."""
 
-    state: WorkerState
-    missing: list[str]
+    state: Literal["starting", "ready", "lacking", "draining", "ended"]
 
 
 class Plugin(Struct):
