@@ -33,7 +33,8 @@ def signature(thing: object) -> str:
     def plain(each: inspect.Parameter) -> inspect.Parameter:
         note = each.annotation if isinstance(each.annotation, str) else each.empty
         has_default = each.default is not each.empty
-        is_shown = isinstance(each.default, PLAIN) and each.default not in OF_MACHINE
+        # a named tuple may have functions, which are shown by their addresses
+        is_shown = type(each.default) in PLAIN and each.default not in OF_MACHINE
         default = each.default if is_shown else Ellipsis
         return each.replace(annotation=note, default=default if has_default else each.empty)
 

@@ -14,7 +14,8 @@ from mplang_analysis.ext import quoted
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.audit_lines import one_line, time_since
 from mplang_policy.budgets import Amount
-from mplang_policy.ledger import Entry, Ledger, digest_of
+from mplang_policy.expiry_check import ExpiryCheck
+from mplang_policy.ledger import REDUCED, Entry, Ledger, digest_of
 from mplang_policy.owner import Owner
 from mplang_policy.peer_logs import PeerLogs
 from mplang_policy.rotation import read_archive, rotate
@@ -62,6 +63,8 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
     def told(name: str) -> Any:
         return body.get(name, "?")
 
+    if entry.text == REDUCED:
+        return f"{entry.kind} (expired: its hash is {entry.hash[:12]})"
     match entry.kind:
         case "run":
             name = quoted(str(told("name")))
@@ -80,6 +83,8 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
             return f"{who}: {told('run')} is {told('state')}; sent {', '.join(parts) or 'nothing'}"
         case "attempt":
             return f"{who} asked for {quoted(str(told('name')))}, as {told('run')}: {told('why')}"
+        case "expired":
+            return f"{told('count')} {told('what')} expired, by {told('rule')}"
         case "rules":
             return f"rules version {told('version')}, {str(told('rows'))[:12]}"
         case "configuration":
@@ -119,7 +124,8 @@ def verify(
         told = kept.get(digest)
         return told if told is not None and digest_of(told) == digest else log.detail(digest)
 
-    found = itertools.chain(mistakes(entries(), detail, heads), sums_that_differ(log))
+    expiries = ExpiryCheck()
+    found = itertools.chain(mistakes(entries(), detail, heads, expiries), sums_that_differ(log))
     wrong = list(itertools.islice(found, MAX_WRONG))
     for each in wrong:
         typer.echo(printable(each))
@@ -127,6 +133,8 @@ def verify(
         raise typer.Exit(1)
     last = log.head
     typer.echo(f"{last.number} entries, each as it was written; the last is {last.hash}")
+    for rule, count in expiries.rules.items():
+        typer.echo(printable(f"but for {count} that expired, on record, by the rule {rule}"))
     if not heads:
         typer.echo("that none is missing at the end, peers can say: verify --head PEER=NUMBER:HASH")
 

@@ -18,6 +18,7 @@ from mplang_policy.approve_command import approving
 from mplang_policy.budgets import charges, over_budget
 from mplang_policy.decision import Decision, decide_program, decide_put
 from mplang_policy.envelope import Signed
+from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
@@ -70,7 +71,7 @@ class Gate:
         self._log = config.log
         self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
-        self._budgets = config.budgets
+        self._budgets, self._retention = config.budgets, config.retention
         self._rules = _live_rules(config, names)
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
@@ -106,6 +107,7 @@ class Gate:
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
             self._quota.set_limit(Used(config.entries, config.bytes))
+            self._retention = config.retention
 
         return commit
 
@@ -159,6 +161,18 @@ class Gate:
                 record_change(writing, subject, subject, about)
         except LedgerError as error:
             raise self._failed(error) from error
+
+    def expire(self, now: float, note: Callable[[Body], None]) -> None:
+        """Delete what has expired of the log, which records that itself.
+
+        Args:
+            now: the time, in seconds since 1970.
+            note: records what else expires.
+
+        Raises:
+            LedgerError: the log cannot be written, or was changed.
+        """
+        expire(self._ledger, self._retention, now)
 
     def close(self) -> None:
         """Close the log, which says that the worker stops."""

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from mplang_core.ext import StrictModel
 from mplang_policy.budgets import Budget
+from mplang_policy.retention import Retention
 
 
 class GateConfig(StrictModel):
@@ -22,6 +23,7 @@ class GateConfig(StrictModel):
         budgets: by data set what differentially private ops may use up of it.
         entries: how many entries of the log each coordinator may cause in a day.
         bytes: how many bytes of the log each coordinator may cause in a day.
+        retention: how long details and bodies of the log are kept; for good by default.
 
     Example:
         >>> GateConfig(policy="policy", log="gate.db").at("/etc/mplang").log
@@ -36,6 +38,7 @@ class GateConfig(StrictModel):
     budgets: dict[str, Budget] = Field(default_factory=dict)
     entries: int = Field(default=100_000, gt=0)
     bytes: int = Field(default=64 << 20, gt=0)
+    retention: Retention = Field(default_factory=Retention)
 
     @model_validator(mode="after")
     def _check(self) -> GateConfig:

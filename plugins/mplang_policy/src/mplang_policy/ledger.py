@@ -30,6 +30,11 @@ VERSION = 1
 BEGINNING = "0" * 64
 """What the first entry has for the hash of the one before."""
 
+REDUCED = "null"
+"""Text of an entry whose body has expired; see :mod:`mplang_policy.expiry`."""
+ROTATION, EXPIRED, ENTRIES = "rotation", "expired", "entries"
+WHOLE = (ROTATION, EXPIRED)  # kinds that are never reduced: verification needs them
+
 BATCH = 1000  # entries that are read at a time
 BESIDE = 200  # bytes of an entry beside its body
 PATIENCE = 1.0  # seconds that the file may be locked

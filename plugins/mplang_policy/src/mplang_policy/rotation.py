@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import ConfigError
-from mplang_policy.ledger import Entry, Ledger, canonical
+from mplang_policy.ledger import ROTATION, Entry, Ledger, canonical
 from mplang_policy.sums import Sums
-from mplang_policy.verification import ROTATION
 
 
 def rotate(ledger: Ledger, archive: Path, keep: int) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import ConfigError
+from mplang_policy.expiry import expiring, rule_of
 from mplang_policy.gate import Gate
 from mplang_policy.gate_config import GateConfig
+from mplang_policy.ledger import Ledger
 from mplang_policy.names import Names
 
 
@@ -48,6 +52,32 @@ class GateSection:
         gate = Gate(GateConfig(**fields), worker["name"], Names.of(worker))
         gate.start(worker)
         return gate
+
+    def retention(self, fields: Any) -> dict[str, str]:
+        """Return the rules by which the log expires: by the name of each the days.
+
+        Args:
+            fields: the section, as :meth:`read` returns it.
+
+        Example:
+            >>> fields = {"policy": "/p", "log": "/l", "retention": {"entries": "365d"}}
+            >>> SECTION.retention(fields)["gate.retention.entries"]
+            '365d'
+        """
+        days = GateConfig(**fields).retention.days
+        return {rule_of(what): f"{each}d" for what, each in days.items()}
+
+    def expiring(self, fields: Any) -> Iterator[tuple[str, str, float]]:
+        """Yield what of the log will expire: the rule, what, and when.
+
+        Args:
+            fields: the section, as :meth:`read` returns it.
+        """
+        config = GateConfig(**fields)
+        if Path(config.log).exists():
+            with closing(Ledger(config.log, read_only=True)) as ledger:
+                for what, of, when in expiring(ledger, config.retention):
+                    yield rule_of(what), of, when
 
     def engine(self, ask: object) -> None:
         """Return nothing: engines do not know the gate."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mplang_policy.budgets import Amount
-from mplang_policy.ledger import Entry, Ledger
-from mplang_policy.verification import ROTATION
+from mplang_policy.ledger import ENTRIES, EXPIRED, ROTATION, Entry, Ledger
 
 
 @dataclass
@@ -45,11 +44,18 @@ class Sums:
         spent = [[*key, *amount] for key, amount in sorted(self.spent.items())]
         return {"uses": dict(self.uses), "spent": spent}
 
+    def _add(self, other: Sums) -> None:
+        self.uses.update(other.uses)
+        for key, amount in other.spent.items():
+            self.spent[key] = self.spent.get(key, Amount()).plus(amount)
+
     def add(self, entry: Entry) -> None:
-        """Add what a run has used."""
+        """Add what a run has used, or runs whose bodies have expired."""
+        body = entry.body
+        if entry.kind == EXPIRED and body.get("what") == ENTRIES:
+            self._add(Sums.of(body))
         if entry.kind != "run":
             return
-        body = entry.body
         self.uses.update(filter(None, [body.get("approval")]))
         for data_set, amount in (body.get("spends") or {}).items():
             key = data_set, str(body.get("coordinator"))

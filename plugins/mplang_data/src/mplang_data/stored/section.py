@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mplang_analysis import Label, StorageUse, Stored
@@ -12,6 +13,7 @@ from mplang_core.ext import AdmissionError
 from mplang_data.questions import Ask
 from mplang_data.stored.client import SinkClient
 from mplang_data.stored.entry import Held, StoreError, read_entries
+from mplang_data.stored.expiry import RULE, stored_in
 from mplang_data.stored.run import decode_versions, resolve_loads
 from mplang_data.stored.server import SinkServer
 from mplang_data.stored.sink import Sink
@@ -59,6 +61,31 @@ class SinkSection:
             ask: asks the front.
         """
         return SinkClient(ask)
+
+    def retention(self, fields: Any) -> dict[str, str]:
+        """Return the rule by which stored values expire, by its name.
+
+        Args:
+            fields: the section, as :meth:`read` returns it.
+
+        Example:
+            >>> SECTION.retention({"folder": "/srv/results", "retention": {"stored": "90d"}})
+            {'sink.retention.stored': '90d'}
+        """
+        keeps = read_sink(fields, "/").retention.stored
+        return {} if keeps is None else {RULE: keeps}
+
+    def expiring(self, fields: Any) -> Iterator[tuple[str, str, float]]:
+        """Yield what will expire: the rule, what, and when.
+
+        Args:
+            fields: the section, as :meth:`read` returns it.
+        """
+        config = read_sink(fields, "/")
+        keeps = config.retention.seconds
+        if keeps is not None:
+            for each in stored_in(Path(config.folder)):
+                yield RULE, each.name, each.time + keeps
 
     def resolve(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 from mplang_core import MPLangError
 from mplang_data.questions import Answer, Asker
 from mplang_data.stored.entry import Entry, StoreError
+from mplang_data.stored.expiry import expire_stored
 from mplang_data.stored.run import encode_versions
 from mplang_data.stored.sink import OpenedFile, Sink
 
@@ -48,6 +49,18 @@ class SinkServer:
         """Return whether the folder has no room, for the owner."""
         why = self._sink.shortage()
         return {"sink.folder": why} if why else {}
+
+    def expire(self, now: float, note: Callable[[Mapping[str, Any]], None]) -> None:
+        """Delete the values that have expired, once they are on record.
+
+        Args:
+            now: the time, in seconds since 1970.
+            note: records what expires.
+
+        Raises:
+            StoreError: one cannot be deleted.
+        """
+        expire_stored(self._sink, now, note)
 
     def entries(self, coordinator: str) -> dict[str, dict[str, Any]]:
         """Return the entries of what a coordinator has stored, by name, as plain data."""

@@ -78,6 +78,7 @@ class Sink:
         self._storing: dict[tuple[str, str], str] = {}  # which session stores it now
         self._used: dict[str, set[Path]] = {}  # versions that a session may still load
         self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
+        self._expiring: set[Path] = set()  # folders of values
         self._coming = Counter[str]()  # bytes that are being written, by owner
         self._lock = threading.Lock()  # over these; never held while files are read or written
         try:
@@ -94,8 +95,8 @@ class Sink:
             raise ConfigError(
                 f"field 'sink.folder': another process stores in {self._folder}"
             ) from None
-        for leftover in self._folder.glob("**/.gone-*"):
-            discard(leftover)
+        for leftover in (*self._folder.glob("**/.gone-*"), *self._folder.glob("**/.new-*")):
+            discard(leftover)  # of a process that was killed
 
     def close(self) -> None:
         """Let another process use it."""
@@ -353,7 +354,8 @@ class Sink:
         with self._lock:
             if by in self._ended:
                 raise StoreError("the session has ended")
-            if self._storing.setdefault((owner, check_name(name)), by) != by:
+            is_going = self._of(owner, name) in self._expiring
+            if is_going or self._storing.setdefault((owner, name), by) != by:
                 raise StoreError(f"another session stores {name!r} now; try again")
 
     def _check_taken(self, owner: str, by: str, name: str) -> None:
@@ -365,6 +367,31 @@ class Sink:
         with self._lock:
             if self._storing.get((owner, name)) == by:
                 del self._storing[owner, name]
+
+    # -- expiry
+
+    @property
+    def config(self) -> SinkConfig:
+        """Its configuration."""
+        return self._config
+
+    def is_used(self, version: tuple[Path, str, float]) -> bool:
+        """Return whether a session may still load a version."""
+        with self._lock:
+            return any(version[0] / version[1] in used for used in self._used.values())
+
+    @contextlib.contextmanager
+    def expiring(self, folder: Path) -> Iterator[bool]:
+        """Have nobody store a value inside of ``with``; yield false if somebody does already."""
+        with self._lock:
+            is_free = all(self._of(*key) != folder for key in self._storing)
+            if is_free:
+                self._expiring.add(folder)
+        try:
+            yield is_free
+        finally:
+            with self._lock:
+                self._expiring.discard(folder)
 
     def _check_members(self, folder: Path, name: str, members: Sequence[str]) -> None:
         """Check that a name is not that of something that others hold, too, and would lose."""

@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -17,6 +17,25 @@ from mplang_data.stored.seal import MIN_KEY
 DATABASES = ("postgresql", "duckdb")
 DUCKDB = "duckdb:"
 KEY_TIMEOUT = 60.0  # seconds
+
+
+class SinkRetention(StrictModel):
+    """How long a sink keeps what is stored.
+
+    Attributes:
+        stored: days since a value was stored, such as ``90d``; for good if ``None``.
+
+    Example:
+        >>> SinkRetention(stored="2d").seconds
+        172800.0
+    """
+
+    stored: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")] | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the days in seconds."""
+        return None if self.stored is None else int(self.stored.removesuffix("d")) * 86_400.0
 
 
 class SinkConfig(StrictModel):
@@ -30,6 +49,7 @@ class SinkConfig(StrictModel):
         size: bytes of all that one coordinator stores.
         tables: tables of databases that take the rows of what is stored, by coordinator and name,
             as in ``{analyst/scores: "postgresql://writer@db.example/bank#scores"}``.
+        retention: how long values are kept; for good by default.
     """
 
     secret = frozenset({"tables"})
@@ -39,6 +59,7 @@ class SinkConfig(StrictModel):
     key_command: tuple[str, ...] | None = Field(default=None, min_length=1)
     size: int = Field(default=64 << 30, gt=0)
     tables: dict[str, str] = Field(default_factory=dict)
+    retention: SinkRetention = Field(default_factory=SinkRetention)
 
     @field_validator("tables")
     @classmethod

@@ -34,6 +34,7 @@ from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.open_queue import OpenQueue
 from mplang_worker.front.questions import FrontQuestions
 from mplang_worker.front.readiness import Readiness
+from mplang_worker.front.retention import RetentionSweep
 from mplang_worker.front.session import FrontSession, Key, check_room, fail_start, is_turn
 from mplang_worker.front.session_credentials import SessionCredentials
 from mplang_worker.front.slow_start import wait_for_start
@@ -113,6 +114,7 @@ class Engines:
             config.name, self.warm, self._starter, self.credentials, self._links, self.begin
         )
         self.readiness = Readiness.of(self.data, self.storage, self.gate)
+        self._retention = RetentionSweep.of(self.storage, self.gate)
         self._questions = FrontQuestions(
             config, self.data, self.storage, self.gate, self.budget, self.readiness
         )
@@ -154,6 +156,7 @@ class Engines:
         self.begin(watch_revocations(self, self._config.name))
         self.begin(self.live.watch())
         self.begin(self.readiness.watch())
+        self.begin(self._retention.watch())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""

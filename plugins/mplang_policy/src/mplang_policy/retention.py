@@ -1,0 +1,51 @@
+"""Retention of a log: after how many days its details and the bodies of its entries expire."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field, model_validator
+
+from mplang_core.ext import StrictModel
+
+DAY = 86_400.0  # seconds
+
+Days: TypeAlias = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
+"""Days that something is kept, such as ``365d``."""
+
+
+class Retention(StrictModel):
+    """Days that parts of a log are kept.
+
+    Attributes:
+        details: what entries speak of: the rows of programs, and texts of rules that count no more.
+        entries: bodies of entries; an older entry keeps its number, time, kind and hash.
+
+    Example:
+        >>> Retention(details="90d", entries="365d").days
+        {'details': 90, 'entries': 365}
+    """
+
+    details: Days | None = None
+    entries: Days | None = None
+
+    @property
+    def days(self) -> dict[str, int]:
+        """Return the rules in force: by what is kept the days. Details go with their entries."""
+        entries = _days(self.entries)
+        details = _days(self.details) or entries
+        rules = {"details": details, "entries": entries}
+        return {name: days for name, days in rules.items() if days is not None}
+
+    @model_validator(mode="after")
+    def _check(self) -> Retention:
+        details, entries = _days(self.details), _days(self.entries)
+        if details and entries and details > entries:
+            raise ValueError(
+                f"details are kept no longer than the entries that speak of them: {self.entries}"
+            )
+        return self
+
+
+def _days(text: str | None) -> int | None:
+    return None if text is None else int(text.removesuffix("d"))
