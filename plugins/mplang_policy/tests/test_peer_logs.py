@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -185,6 +186,17 @@ def test_an_engine_makes_no_head(parties):
     assert bank.note(shop, head, "s-2") == {}  # an older one, said again
     assert bank.ledger.heads() == {}
     assert bank.note(shop, head, "s-1") == {"shop": [*last]}
+
+
+def test_no_head_keeps_the_end_of_a_run_off_the_record(parties):
+    """Neither what an engine makes, nor what a peer signs that is no chain of hashes."""
+    bank, shop = parties
+    made = ["shop", "run", "1:" + "a" * 64, "", {"x": [float("inf"), "a"]}]
+    last = shop.ledger.head
+    signed = shop.key.sign("shop", "run", last._replace(number=2, hash="a" * 64), ["z" * 64], {})
+    for each in (json.dumps(made).encode(), signed.encode()):
+        assert bank.note(shop, each) == {}
+    assert bank.ledger.heads() == {}
 
 
 def test_what_a_peer_says_to_remember_and_nobody_signed_proves_nothing(parties):
