@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import NamedTuple
 
+import pytest
 from mplang_testing.waiting import DEADLINE
+from mplang_worker.front.engine_events import EngineEvents
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.session import FrontSession
 
-ASKED = SimpleNamespace(reads=(), storage=(), stores={})
+
+class Asked(NamedTuple):
+    """What a run does, as its checker tells."""
+
+    reads: tuple[str, ...] = ()
+    storage: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    stores: Mapping[str, Mapping[int, object]] = {}
+
+
+ASKED = Asked()
 
 
 class SlowGate:
@@ -31,6 +44,9 @@ class SlowGate:
         assert self.goes_on.wait(DEADLINE)
         self.log.append("run")
         return b"", ""
+
+    def record(self, kind, fields):
+        self.log.append(f"{kind}: {fields['run']} {fields['why']}")
 
     def end(self, fields, run, heads):
         self.log.append(f"end: {fields['run']} {fields['state']}")
@@ -55,3 +71,40 @@ def test_a_run_whose_session_ends_meanwhile_ends_on_record(monkeypatch):
     gate._gate = slow
     asyncio.run(run_while_the_session_ends(gate, slow))
     assert slow.log == ["run", "end: s-0 ended with its session"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkeypatch, late):
+    """Its engine has a moment to tell its peers, and could store what nothing withdraws."""
+
+    async def asking(self, session, run, args):
+        return SimpleNamespace(asked=ASKED._replace(storage=(("store", "x", (0,)),)))
+
+    async def main() -> None:
+        request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
+        session = FrontSession(("analyst", "s"), request)
+        session.closed = not late
+        begins = asyncio.create_task(gate.begin(session, {"run": "s-0"}))
+        if late:
+            assert await asyncio.to_thread(slow.writes.wait, DEADLINE)
+            session.closed = True
+            slow.goes_on.set()
+        await begins
+        assert not gate.may_store(session, "remove", {"name": "x"})
+        assert not session.permitted.storage
+
+    monkeypatch.setattr(FrontGate, "_asking", asking)
+    gate, slow = FrontGate.__new__(FrontGate), SlowGate()
+    gate._gate = slow
+    asyncio.run(main())
+    assert slow.log == ["run" if late else "refusal: s-0 its session was ended meanwhile"]
+
+
+@pytest.mark.parametrize("size", [1 << 34, [[1 << 34]]])
+def test_a_number_is_no_opening_for_which_memory_is_taken(size):
+    session = SimpleNamespace(checker=object())
+    with pytest.raises(TypeError):
+        asyncio.run(FrontGate.__new__(FrontGate)._asking(session, "s-0", {"openings": [[0, size]]}))
+    events = EngineEvents(None, None, None, None, None)
+    with pytest.raises(TypeError):
+        events.handle(session, {"event": "head", "run": "s-0", "peer": "b", "head": size}, None)
