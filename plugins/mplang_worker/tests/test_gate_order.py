@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import pytest
 from mplang_testing.waiting import DEADLINE
+from mplang_worker.front import stopping
 from mplang_worker.front.engine_events import EngineEvents
 from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.gate_runs import MAX_HEARD, GateRuns
 from mplang_worker.front.session import FrontSession
 
 
@@ -108,3 +110,40 @@ def test_a_number_is_no_opening_for_which_memory_is_taken(size):
     events = EngineEvents(None, None, None, None, None)
     with pytest.raises(TypeError):
         events.handle(session, {"event": "head", "run": "s-0", "peer": "b", "head": size}, None)
+
+
+def test_what_cannot_be_stopped_whole_does_not_end_the_watch_over_revocations(monkeypatch, caplog):
+    monkeypatch.setattr(stopping, "INTERVAL", 0.0)
+    begun = SimpleNamespace(begun={"s-0"}, jobs=SimpleNamespace(unfinished=[]), rests={"s-0": "a"})
+    tried = []
+
+    async def end_now(session, why):
+        tried.append(why)
+        if len(tried) > 1:
+            raise asyncio.CancelledError  # ends the test
+        raise OSError("a sink")
+
+    engines = SimpleNamespace(
+        sessions=[begun], end_now=end_now, begin=lambda work: None,
+        gate=SimpleNamespace(provider=SimpleNamespace(revoked=lambda: ["a"])),
+        notices=SimpleNamespace(send=lambda session, why: None),
+    )  # fmt: skip
+
+    async def main() -> None:
+        watching = asyncio.create_task(stopping.watch_revocations(engines, "bank"))
+        async with asyncio.timeout(DEADLINE):
+            while len(tried) < 2:
+                await asyncio.sleep(0)
+        watching.cancel()
+        await asyncio.wait([watching])
+
+    asyncio.run(main())
+    assert "a session was not stopped as it should be" in caplog.text
+
+
+def test_an_engine_fills_no_memory_with_heads():
+    runs = GateRuns()
+    for number in range(100):
+        assert runs.hear(f"s-{number}", "shop", b"head") is False
+    assert runs.end("s-99", {"shop"}) == {"shop": b"head"}
+    assert runs.end(f"s-{99 - MAX_HEARD}", {"shop"}) == {}
