@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from mplang_http.cli.receipts import receipts as command
 from mplang_http.coordinator.receipts import Receipt, Receipts, receipts_path
+from mplang_http.coordinator.remote_worker import RemoteWorker
 
 from mplang_core.errors import ConfigError
 
@@ -38,6 +41,31 @@ def test_the_last_receipt_of_a_gate_is_told_to_it_whoever_got_it(path):
     assert os.stat(path).st_mode & 0o777 == 0o600
     for each in (first, second):
         each.close()
+
+
+class Client:
+    """Worker that says that it has a gate."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.address, self.is_closed = name, "https://bank:9000", False
+        self.linked = b""
+
+    def request(self, method, *path, body=(), **options):
+        (self.linked,) = body
+        return {"credential": {"gate": GATE}, "native": {}}
+
+
+def test_a_worker_that_claims_the_gate_of_another_one_is_believed_of_itself_alone(path):
+    kept, monitor = Receipts(), SimpleNamespace(update=lambda rank, status: None)
+    bank, evil = (
+        RemoteWorker(0, Client(name), "s", monitor, None, kept) for name in ("bank", "evil")
+    )
+    for worker, number in ((evil, 7), (bank, 7), (evil, 10**17)):
+        worker.open({})
+        worker._update(SimpleNamespace(run="s-0"), {"receipt": receipt(number, worker.name).text})
+    bank.link({})
+    assert json.loads(bank.client.linked) == {"receipt": receipt(7).text}
+    kept.close()
 
 
 @pytest.mark.parametrize("text", ["", "x:y", "9" * 20 + ":", "1:" + "b" * 600])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,8 @@ class Bank:
             "approvers": {"ann": "ann.pub", "bob": "bob.pub"}, "threshold": threshold,
         }  # fmt: skip
         fields = {**BANK, "coordinators": ["analyst", "other"], "data": CATALOGUE["bank"]}
-        (folder / "worker.yaml").write_text(yaml.safe_dump({**fields, "gate": gate}))
+        self.worker = {**fields, "gate": gate}
+        (folder / "worker.yaml").write_text(yaml.safe_dump(self.worker))
         self.owner = Owner.read(str(folder / "worker.yaml"))
         self.gate = Gate(self.owner.gate, "bank", self.owner.names)
         self.program = packed(pay, folder / "pay.mpl")
@@ -366,6 +368,24 @@ def test_two_have_to_sign_where_the_owner_says_so(tmp_path):
     assert bank.asks(bank.wants()) == ""
     assert "signed by ann, bob" in bank.run("approvals", "-c", tmp_path / "worker.yaml")
     bank.gate.close()
+
+
+def test_an_approver_that_is_removed_by_a_reload_has_signed_nothing(bank):
+    """Neither what a coordinator has passed on before, nor what was decided and has not begun."""
+    bank.approve("--uses", "5")
+    (file,) = bank.files
+    data = file.read_bytes()
+    file.unlink()
+    passed_on = bank.gate.open_approval(data, "analyst")
+    run = replace(bank.wants(), approvals=(passed_on,))
+    assert bank.asks(run) == ""
+    decision = bank.gate.decide(run)
+    assert decision.allowed
+    gate = bank.owner.gate.model_dump(mode="json")
+    bank.gate.reload({**gate, "approvers": {"bob": gate["approvers"]["bob"]}}, bank.worker)()
+    assert "no rule permits" in bank.asks(run)
+    with pytest.raises(AdmissionError, match="no rule permits"):
+        bank.gate.begin(run, decision)
 
 
 def test_the_same_key_twice_is_one_signer(tmp_path):

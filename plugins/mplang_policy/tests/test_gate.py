@@ -123,6 +123,18 @@ def test_a_decision_is_made_anew_when_the_rules_change(made, tmp_path):
     assert not gate.decide(run).allowed
 
 
+def test_a_run_that_waits_begins_by_the_rules_of_when_it_begins(made, tmp_path):
+    """It waits for the gates of others as long as one of them likes."""
+    gate, run = made(), run_of()
+    decision = gate.decide(run)
+    (tmp_path / "bank.cedar").write_text("")
+    with pytest.raises(AdmissionError, match="no rule permits"):
+        gate.begin(run, decision)
+    (tmp_path / "bank.cedar").write_text(f"{PERMIT_ALL} // again")
+    gate.begin(run, decision)
+    assert [kind for kind, _ in entries(tmp_path)] == ["refusal", "run"]
+
+
 def test_a_decision_is_kept_as_long_as_what_was_asked(made):
     gate, run = made(), run_of()
     asked = weakref.ref(run.asked)

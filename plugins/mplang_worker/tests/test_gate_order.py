@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import NamedTuple
 
+import pytest
 from mplang_testing.waiting import DEADLINE
+from mplang_worker.front import stopping
+from mplang_worker.front.engine_events import EngineEvents
 from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.gate_runs import MAX_HEARD, GateRuns
 from mplang_worker.front.session import FrontSession
 
-ASKED = SimpleNamespace(reads=(), storage=(), stores={})
+
+class Asked(NamedTuple):
+    """What a run does, as its checker tells."""
+
+    reads: tuple[str, ...] = ()
+    storage: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    stores: Mapping[str, Mapping[int, object]] = {}
+
+
+ASKED = Asked()
 
 
 class SlowGate:
@@ -31,6 +46,9 @@ class SlowGate:
         assert self.goes_on.wait(DEADLINE)
         self.log.append("run")
         return b"", ""
+
+    def record(self, kind, fields):
+        self.log.append(f"{kind}: {fields['run']} {fields['why']}")
 
     def end(self, fields, run, heads):
         self.log.append(f"end: {fields['run']} {fields['state']}")
@@ -55,3 +73,77 @@ def test_a_run_whose_session_ends_meanwhile_ends_on_record(monkeypatch):
     gate._gate = slow
     asyncio.run(run_while_the_session_ends(gate, slow))
     assert slow.log == ["run", "end: s-0 ended with its session"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkeypatch, late):
+    """Its engine has a moment to tell its peers, and could store what nothing withdraws."""
+
+    async def asking(self, session, run, args):
+        return SimpleNamespace(asked=ASKED._replace(storage=(("store", "x", (0,)),)))
+
+    async def main() -> None:
+        request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
+        session = FrontSession(("analyst", "s"), request)
+        session.closed = not late
+        begins = asyncio.create_task(gate.begin(session, {"run": "s-0"}))
+        if late:
+            assert await asyncio.to_thread(slow.writes.wait, DEADLINE)
+            session.closed = True
+            slow.goes_on.set()
+        await begins
+        assert not gate.may_store(session, "remove", {"name": "x"})
+        assert not session.permitted.storage
+
+    monkeypatch.setattr(FrontGate, "_asking", asking)
+    gate, slow = FrontGate.__new__(FrontGate), SlowGate()
+    gate._gate = slow
+    asyncio.run(main())
+    assert slow.log == ["run" if late else "refusal: s-0 its session was ended meanwhile"]
+
+
+@pytest.mark.parametrize("size", [1 << 34, [[1 << 34]]])
+def test_a_number_is_no_opening_for_which_memory_is_taken(size):
+    session = SimpleNamespace(checker=object())
+    with pytest.raises(TypeError):
+        asyncio.run(FrontGate.__new__(FrontGate)._asking(session, "s-0", {"openings": [[0, size]]}))
+    events = EngineEvents(None, None, None, None, None)
+    with pytest.raises(TypeError):
+        events.handle(session, {"event": "head", "run": "s-0", "peer": "b", "head": size}, None)
+
+
+def test_what_cannot_be_stopped_whole_does_not_end_the_watch_over_revocations(monkeypatch, caplog):
+    monkeypatch.setattr(stopping, "INTERVAL", 0.0)
+    begun = SimpleNamespace(begun={"s-0"}, jobs=SimpleNamespace(unfinished=[]), rests={"s-0": "a"})
+    tried = []
+
+    async def end_now(session, why):
+        tried.append(why)
+        if len(tried) > 1:
+            raise asyncio.CancelledError  # ends the test
+        raise OSError("a sink")
+
+    engines = SimpleNamespace(
+        sessions=[begun], end_now=end_now, begin=lambda work: None,
+        gate=SimpleNamespace(provider=SimpleNamespace(revoked=lambda: ["a"])),
+        notices=SimpleNamespace(send=lambda session, why: None),
+    )  # fmt: skip
+
+    async def main() -> None:
+        watching = asyncio.create_task(stopping.watch_revocations(engines, "bank"))
+        async with asyncio.timeout(DEADLINE):
+            while len(tried) < 2:
+                await asyncio.sleep(0)
+        watching.cancel()
+        await asyncio.wait([watching])
+
+    asyncio.run(main())
+    assert "a session was not stopped as it should be" in caplog.text
+
+
+def test_an_engine_fills_no_memory_with_heads():
+    runs = GateRuns()
+    for number in range(100):
+        assert runs.hear(f"s-{number}", "shop", b"head") is False
+    assert runs.end("s-99", {"shop"}) == {"shop": b"head"}
+    assert runs.end(f"s-{99 - MAX_HEARD}", {"shop"}) == {}

@@ -65,3 +65,23 @@ def test_one_whose_coordinator_asks_no_more_is_dropped():
     queue.leave(("ann", "1"))
     assert enter(queue, "bea", "1") is True
     assert queue.waiting("bob") == 0
+
+
+def test_a_session_that_is_asked_for_twice_at_once_is_next_twice(monkeypatch):
+    monkeypatch.setattr(open_queue, "WAIT", 10.0)
+
+    async def main() -> None:
+        queue = OpenQueue(at_once=1)
+
+        async def one() -> None:
+            await queue.enter(("bob", "1"), lambda: True)
+            queue.leave(("bob", "1"))
+
+        await queue.enter(("ann", "1"), lambda: True)
+        two = [asyncio.create_task(one()) for _ in range(2)]
+        await asyncio.sleep(0)
+        queue.leave(("ann", "1"))
+        await asyncio.gather(*two)
+        assert len(queue) == 0
+
+    asyncio.run(main())

@@ -163,7 +163,7 @@ def approvals(
         standing = Standing.of(ledger)
     used = standing.used
     for signed in kept.read():
-        approval, signers = signed
+        approval, signers, _ = signed
         state, why = state_of(owner, kept, standing, signed, programs or ())
         row = {
             "approval": approval.id,

@@ -117,8 +117,9 @@ class Approvals:
         return open_signed(data, self.keys, self.threshold) if self.keys else None
 
     def counts(self, signed: Signed) -> bool:
-        """Return whether an approval has enough signatures."""
-        return len(signed.signers) >= self.threshold
+        """Return whether an approval has enough signatures of those whose count now."""
+        here = list(self.keys.values())
+        return sum(key in here for key in signed.keys) >= self.threshold
 
     def _files(self) -> list[Path]:
         if self._folder is None or not self._folder.is_dir():

@@ -176,7 +176,7 @@ def state_of(
     Raises:
         MPLangError: a program cannot be read.
     """
-    approval, signers = signed
+    approval, signers, _ = signed
     if not kept.counts(signed):
         return f"{len(signers)} of {kept.threshold} signatures", ""
     refused = standing.refusal(approval)

@@ -28,10 +28,12 @@ class Signed(NamedTuple):
     Attributes:
         approval: the approval.
         signers: the names of those who have, of the keys that a worker lists.
+        keys: their public keys.
     """
 
     approval: Approval
     signers: tuple[str, ...]
+    keys: tuple[Ed25519PublicKey, ...] = ()
 
     @property
     def id(self) -> str:
@@ -70,7 +72,9 @@ def open_envelope(data: bytes, keys: Mapping[str, Ed25519PublicKey]) -> Signed:
         ConfigError: it is no envelope of an approval.
     """
     envelope = _envelope(data)
-    return Signed(Approval.from_bytes(envelope.payload), _signers(envelope, keys))
+    signers = _signers(envelope, keys)
+    approval = Approval.from_bytes(envelope.payload)
+    return Signed(approval, signers, tuple(keys[name] for name in signers))
 
 
 def open_signed(data: bytes, keys: Mapping[str, Ed25519PublicKey], threshold: int) -> Signed | None:
@@ -91,7 +95,8 @@ def open_signed(data: bytes, keys: Mapping[str, Ed25519PublicKey], threshold: in
     signers = _signers(envelope, keys)
     if len(signers) < threshold:
         return None
-    return Signed(Approval.from_bytes(envelope.payload), signers)
+    approval = Approval.from_bytes(envelope.payload)
+    return Signed(approval, signers, tuple(keys[name] for name in signers))
 
 
 def _signers(envelope: dsse.Envelope, keys: Mapping[str, Ed25519PublicKey]) -> tuple[str, ...]:

@@ -106,7 +106,8 @@ class Gate:
 
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
-            self._quota.set_limit(Used(config.entries, config.bytes))
+            self._most = Used(config.entries, config.bytes)
+            self._quota.set_limit(self._most)
             self._retention = config.retention
 
         return commit
@@ -292,6 +293,10 @@ class Gate:
         """
         if not decision.allowed:
             raise ValueError("a run that is refused does not begin")
+        if decision.rules is not self._current(run.about()):  # others since it was decided
+            decision = self.decide(run)
+            if not decision.allowed:
+                self.refuse(run, decision)
         about, approval, asked = run.about(), decision.approval, run.asked
         head: SignedHead | None = None
         wanted = charges(asked.spends, asked.party)
@@ -500,8 +505,9 @@ class Gate:
         asked = run.asked
         wanted = Wanted(asked, run.inputs, self._party, decision.requests)
         found, remarks = [], []
-        there = {each.approval.id: each for each in (*run.approvals, *self._approvals.all())}
-        for approval, _ in there.values():
+        passed_on = filter(self._approvals.counts, run.approvals)  # perhaps before a reload
+        there = {each.id: each.approval for each in (*passed_on, *self._approvals.all())}
+        for approval in there.values():
             if approval.program != asked.program and approval.name != asked.name:
                 continue
             refused = standing.refusal(approval)

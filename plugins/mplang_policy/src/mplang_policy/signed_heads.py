@@ -24,6 +24,7 @@ from mplang_policy.ledger import Head, canonical
 MAX_SIGNED = 64 << 10  # bytes of a signed head
 MAX_SHOWN = 1024  # peers that are shown an entry
 DIGITS = 64  # of a SHA-256 in hex
+HEX = frozenset("0123456789abcdef")
 SUFFIX = ".key"  # of the file beside the log
 
 
@@ -71,7 +72,7 @@ class Seal(NamedTuple):
         plain = number.isascii() and number.isdecimal() and len(number) < 19
         if not plain or lengths not in ([DIGITS], [DIGITS, DIGITS, 2 * DIGITS]):
             raise HeadError("no head of a log")
-        if not all(set(each) <= set("0123456789abcdef") for each in rest):
+        if not all(set(each) <= HEX for each in rest):
             raise HeadError("no head of a log")
         return cls(int(number), *rest)
 
@@ -115,7 +116,7 @@ class SignedHead(NamedTuple):
             party, run, text, joined, shown = json.loads(data)
             heads = {str(peer): Head(int(number), str(at)) for peer, (number, at) in shown.items()}
             head = cls(str(party), str(run), Seal.read(text), _split(joined), heads)
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError) as error:
             raise HeadError(f"no signed head: {type(error).__name__}") from None
         if len(heads) > MAX_SHOWN or head.about() != head.seal.about:
             raise HeadError("its seal is of something else")
@@ -131,7 +132,7 @@ class SignedHead(NamedTuple):
 
 
 def _split(joined: Any) -> list[str]:
-    if not isinstance(joined, str) or len(joined) % DIGITS:
+    if not isinstance(joined, str) or len(joined) % DIGITS or not set(joined) <= HEX:
         raise ValueError("no hashes")
     return [joined[at : at + DIGITS] for at in range(0, len(joined), DIGITS)]
 

@@ -41,11 +41,12 @@ class Witness:
         Args:
             seen: by a name what a peer or a coordinator remembers; untrusted.
         """
-        for who, text in seen.items():
+        for who, told in seen.items():
             try:
-                seal = Seal.read(text)
+                seal = Seal.read(told)
             except HeadError:
-                return who, f"{who} tells of this party's log what no log has: it lies"
+                text = f"{who} tells of this party's log what no log has"
+                return who, f"{text}: {who}, or its coordinator, lies"
             if not self._ledger.has(seal.head):
                 signed = verifies(self._key.public, seal)
                 means = "the log was set back" if signed else UNSIGNED.format(who)

@@ -31,6 +31,7 @@ from mplang_http.wire.values import frame_head, pack, split_frame
 
 POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before it responds
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
+MIN_RETRY_AFTER = 0.1  # seconds that a worker is not asked again, whatever it says
 MAX_RETRY_AFTER = 10.0  # seconds after which a worker is asked again
 MAX_RELEASED = 1000  # names of values in one request
 
@@ -95,7 +96,7 @@ class RemoteWorker:
         self.rank, self.name, self.address = rank, client.name, client.address
         self.client, self._monitor, self._bars = client, monitor, bars
         self._receipts = receipts
-        self._gate = ""  # public key of its gate
+        self._gate = ""  # its name, and the public key of its gate: it may claim another one's
         self._path = ("v1", "sessions", session)
         self._dropped: deque[str] = deque()  # names of values to release
         self._given_up: set[str] = set()
@@ -121,13 +122,14 @@ class RemoteWorker:
         while True:
             try:
                 found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
-                self._gate = str(found["credential"].get("gate", ""))
+                gate = str(found["credential"].get("gate", ""))
+                self._gate = gate and f"{self.name} {gate}"
                 return found["credential"], dict(found["native"].items())
             except RefusedError as error:
                 if error.code != "queued" or self.client.is_closed:
                     raise
                 log.info("%s", error)
-                time.sleep(min(error.retry_after or 0.0, MAX_RETRY_AFTER))
+                time.sleep(min(max(error.retry_after or 0.0, MIN_RETRY_AFTER), MAX_RETRY_AFTER))
 
     def link(self, request: Mapping[str, Any]) -> None:
         """Link it to its peers.

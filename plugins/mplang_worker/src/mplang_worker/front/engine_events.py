@@ -59,7 +59,7 @@ class EngineEvents:
         elif message["event"] == "mpc_hangs":
             self._mpc.replace(session, str(message["service"]))
         elif message["event"] == "head":
-            heard = str(message["run"]), str(message["peer"]), bytes(message["head"])
+            heard = str(message["run"]), str(message["peer"]), bytes(memoryview(message["head"]))
             self._begin(self._gate.hear(session, *heard))
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])

@@ -287,6 +287,8 @@ class FrontGate:
         pending = session.gate_runs.pending.pop(run, None)
         if self._gate is None or pending is None:
             return {"refused": "it was not permitted"}
+        if session.closed:
+            return await self._unclear(session, run, "its session was ended meanwhile")
         session.gate_runs.asked.pop(run, None)
         try:
             head, receipt = await in_thread(self._gate.begin, *pending)
@@ -298,7 +300,8 @@ class FrontGate:
         session.jobs.give_receipt(run, receipt)
         if session.over:  # it ended while this was written
             await self.end_all(session)
-        session.permitted = permitted_of(pending.asking.asked, session.request.rank, run)
+        if not session.closed:  # else what it would store is not among what was withdrawn
+            session.permitted = permitted_of(pending.asking.asked, session.request.rank, run)
         return {"refused": "", "head": head}
 
     def _refused(
@@ -323,7 +326,7 @@ class FrontGate:
         """Return what a run would do, as its checker tells; ``None`` if it does not begin here."""
         if session.checker is None:
             raise AdmissionError("there is nothing that could check it")
-        openings = [(int(rank), bytes(data)) for rank, data in args["openings"]]
+        openings = [(int(rank), bytes(memoryview(data))) for rank, data in args["openings"]]
         told = {"run": run, "openings": openings}
         if args["whole"] is not True:
             await session.checker.call("follow", whole=False, **told)

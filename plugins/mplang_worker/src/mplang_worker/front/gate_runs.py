@@ -10,7 +10,8 @@ from mplang_analysis import RunRequest
 
 from mplang_worker.base.section_protocols import Decision
 
-MAX_RUNS = 64  # whose heads are kept: few are at work at once
+MAX_RUNS = 64  # that have ended, whose late heads are taken
+MAX_HEARD = 8  # runs whose heads are kept, of 64 KiB a peer: one or two are at work at once
 
 Fields: TypeAlias = Mapping[str, Any]
 """What an entry says, or a process tells, as plain data."""
@@ -59,7 +60,7 @@ class GateRuns:
             self._ended[run].discard(peer)
             return is_late
         self._heads.setdefault(run, {}).setdefault(peer, head)
-        if len(self._heads) > MAX_RUNS:
+        if len(self._heads) > MAX_HEARD:
             self._heads.popitem(last=False)
         return False
 

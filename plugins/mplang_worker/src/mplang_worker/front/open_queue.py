@@ -61,10 +61,13 @@ class OpenQueue:
         Raises:
             RequestError: it is not its turn yet; the text has its place, which it keeps.
         """
-        waiting = self._waiting.setdefault(key, _Waiting(may_open))
         deadline = time.monotonic() + WAIT
-        while not self._is_next(key):
+        while True:
+            # again, as another request for it may have had its turn
+            waiting = self._waiting.setdefault(key, _Waiting(may_open))
             waiting.seen = time.monotonic()
+            if self._is_next(key):
+                break
             if waiting.seen >= deadline:
                 position = self._order().index(key) + 1
                 raise RequestError(

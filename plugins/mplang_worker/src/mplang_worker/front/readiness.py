@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mplang_worker.base.section_protocols import Probed
 from mplang_worker.base.sections import DATA, GATE, SINK
@@ -23,19 +23,21 @@ class Readiness:
     """Probes of what a worker needs to run programs, beside its processes.
 
     Args:
-        providers: what its sections have made, by their names; those that are :class:`Probed` are
-            asked.
+        providers: return what its sections have made, by their names, which a reload may change;
+            those that are :class:`Probed` are asked.
     """
 
-    def __init__(self, providers: Mapping[str, object]) -> None:
-        self._probed = {name: p for name, p in providers.items() if isinstance(p, Probed)}
+    def __init__(self, providers: Mapping[str, Callable[[], object]]) -> None:
+        self._providers = providers
         self._missing: dict[str, dict[str, str]] = {}
         self._now = asyncio.Event()
 
     @classmethod
     def of(cls, data: FrontDataSets, storage: FrontStorage, gate: FrontGate) -> Readiness:
         """Return the readiness of a worker by its sections."""
-        return cls({DATA: data.provider, SINK: storage.provider, GATE: gate.provider})
+        return cls({
+            DATA: lambda: data.provider, SINK: lambda: storage.provider, GATE: lambda: gate.provider
+        })  # fmt: skip
 
     @property
     def missing(self) -> list[str]:
@@ -48,10 +50,13 @@ class Readiness:
 
     async def watch(self) -> None:
         """Probe again and again; for good."""
-        while self._probed:
+        while True:
             self._now.clear()
-            for name, provider in self._probed.items():
-                self._note(name, await in_thread(_probe, name, provider))
+            for name, provider_now in self._providers.items():
+                provider = provider_now()
+                is_probed = isinstance(provider, Probed)
+                lacks = await in_thread(_probe, name, provider) if is_probed else {}
+                self._note(name, lacks)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(INTERVAL_MISSING if self.missing else INTERVAL):
                     await self._now.wait()

@@ -137,8 +137,10 @@ async def watch_revocations(engines: Stoppable, name: str) -> None:
             revoked = await in_thread(engines.gate.provider.revoked)
         except AdmissionError:  # which is logged, and nothing begins meanwhile
             continue
-        ended = [_stop_resting(engines, each, set(revoked), name) for each in resting]
-        await asyncio.gather(*ended)
+        ending = [_stop_resting(engines, each, set(revoked), name) for each in resting]
+        for error in await asyncio.gather(*ending, return_exceptions=True):
+            if error is not None:  # such as of a sink that is not ours; others are still watched
+                log.error("a session was not stopped as it should be", exc_info=error)
 
 
 async def _stop_resting(
