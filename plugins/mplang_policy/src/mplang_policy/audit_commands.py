@@ -109,8 +109,8 @@ def verify(
 ) -> None:
     """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
     log = _log(config)
-    given = [each.partition("=") for each in head or []]
-    heads = [(who, read_head(text)) for who, _, text in given]
+    split = [each.partition("=") for each in head or []]
+    heads = [(who, read_head(text)) for who, _, text in split]
     kept: dict[str, Any] = {}
 
     def entries() -> Iterator[Entry]:

@@ -11,7 +11,6 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 from mplang_policy.ledger import (
     ENTRIES,
@@ -178,7 +177,7 @@ class _Expiry:
             raise LedgerError(f"detail {rows[:12]} was changed, so nothing expires; {_ADVICE}")
         return True
 
-    def _record(self, entries: list[Entry], before: int, count: int, **more: Any) -> None:
+    def _record(self, entries: list[Entry], before: int, count: int, **more: object) -> None:
         rule = f"{rule_of(self._what)}: {self._days}d"
         about = {"what": self._what, "rule": rule, "days": self._days, "count": count}
         span = {"first": entries[0].number, "before": before}

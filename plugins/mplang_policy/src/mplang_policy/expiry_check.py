@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from mplang_policy.expiry import DETAILS, header_of
 from mplang_policy.ledger import ENTRIES, REDUCED, WHOLE, Entry
@@ -38,7 +38,7 @@ class ExpiryCheck:
         return True
 
     def lose(self, entry: Entry) -> None:
-        """Note that what an entry speaks of is not there; an expiry must tell of it later."""
+        """Record that what an entry speaks of is not there; an expiry must tell of it later."""
         self._gone[DETAILS][entry.number] = _Gone(entry)
 
     def see(self, expiry: Entry) -> Iterator[str]:
@@ -69,7 +69,7 @@ class ExpiryCheck:
             if expiry.time - days * DAY < each.time <= expiry.time:
                 yield f"{_named(each)} was deleted before its {days} days were over"
 
-    def _count(self, body: dict[str, Any]) -> None:
+    def _count(self, body: Mapping[str, object]) -> None:
         rule, count = str(body.get("rule")), body.get("count")
         self.rules[rule] = self.rules.get(rule, 0) + (count if type(count) is int else 0)
 

@@ -53,7 +53,7 @@ class GateSection:
         gate.start(worker)
         return gate
 
-    def retention(self, fields: Any) -> dict[str, str]:
+    def retention(self, fields: Mapping[str, object]) -> dict[str, str]:
         """Return the rules by which the log expires: by the name of each the days.
 
         Args:
@@ -64,16 +64,16 @@ class GateSection:
             >>> SECTION.retention(fields)["gate.retention.entries"]
             '365d'
         """
-        days = GateConfig(**fields).retention.days
+        days = GateConfig.model_validate(fields).retention.days
         return {rule_of(what): f"{each}d" for what, each in days.items()}
 
-    def expiring(self, fields: Any) -> Iterator[tuple[str, str, float]]:
+    def expiring(self, fields: Mapping[str, object]) -> Iterator[tuple[str, str, float]]:
         """Yield what of the log will expire: the rule, what, and when.
 
         Args:
             fields: the section, as :meth:`read` returns it.
         """
-        config = GateConfig(**fields)
+        config = GateConfig.model_validate(fields)
         if Path(config.log).exists():
             with closing(Ledger(config.log, read_only=True)) as ledger:
                 for what, of, when in expiring(ledger, config.retention):

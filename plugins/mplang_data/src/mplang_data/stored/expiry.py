@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mplang_data.stored.disk import remove, telling
 from mplang_data.stored.entry import StoreError
@@ -49,7 +49,7 @@ def stored_in(folder: Path) -> Iterator[Version]:
                     yield Version(value, version, entry.time)
 
 
-def expire_stored(sink: Sink, now: float, note: Callable[[Mapping[str, Any]], None]) -> None:
+def expire_stored(sink: Sink, now: float, note: Callable[[Mapping[str, object]], None]) -> None:
     """Delete the versions that have expired, each once it is on record.
 
     One that a run may still load, or that is being replaced, stays until the next time.

@@ -62,7 +62,7 @@ class SinkSection:
         """
         return SinkClient(ask)
 
-    def retention(self, fields: Any) -> dict[str, str]:
+    def retention(self, fields: Mapping[str, object]) -> dict[str, str]:
         """Return the rule by which stored values expire, by its name.
 
         Args:
@@ -75,7 +75,7 @@ class SinkSection:
         keeps = read_sink(fields, "/").retention.stored
         return {} if keeps is None else {RULE: keeps}
 
-    def expiring(self, fields: Any) -> Iterator[tuple[str, str, float]]:
+    def expiring(self, fields: Mapping[str, object]) -> Iterator[tuple[str, str, float]]:
         """Yield what will expire: the rule, what, and when.
 
         Args:

@@ -50,7 +50,7 @@ class SinkServer:
         why = self._sink.shortage()
         return {"sink.folder": why} if why else {}
 
-    def expire(self, now: float, note: Callable[[Mapping[str, Any]], None]) -> None:
+    def expire(self, now: float, note: Callable[[Mapping[str, object]], None]) -> None:
         """Delete the values that have expired, once they are on record.
 
         Args:

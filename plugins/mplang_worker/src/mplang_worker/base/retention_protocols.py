@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-Note: TypeAlias = Callable[[Mapping[str, Any]], None]
+Note: TypeAlias = Callable[[Mapping[str, object]], None]
 """Records what expires, with ``what``, ``rule`` and ``count``, before it is deleted; raises if it
 cannot be recorded.
 """
@@ -15,7 +15,7 @@ class Expiring(NamedTuple):
     """What will expire.
 
     Attributes:
-        rule: name of the rule, as :meth:`Retention.retention` returns it.
+        rule: name of the rule, as :meth:`RetentionSection.retention` returns it.
         what: what it is, in words.
         time: when, in seconds since 1970.
     """
@@ -44,17 +44,17 @@ class Retaining(Protocol):
 
 
 @runtime_checkable
-class Retention(Protocol):
+class RetentionSection(Protocol):
     """Section that tells its rules, and what will expire by them, without its worker."""
 
-    def retention(self, fields: Any) -> Mapping[str, str]:
+    def retention(self, fields: Mapping[str, object]) -> Mapping[str, str]:
         """Return the rules in force: by the name of each how long it keeps something.
 
         Args:
             fields: the section, as :meth:`mplang_worker.ext.Section.read` returns it.
         """
 
-    def expiring(self, fields: Any) -> Iterable[tuple[str, str, float]]:
+    def expiring(self, fields: Mapping[str, object]) -> Iterable[tuple[str, str, float]]:
         """Yield what will expire, as an :class:`Expiring`; changes nothing.
 
         Args:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import typer
 
 from mplang_core.ext import printable
 from mplang_worker.base.config import WorkerConfig
-from mplang_worker.base.retention_protocols import Expiring, Retention
+from mplang_worker.base.retention_protocols import Expiring, RetentionSection
 from mplang_worker.base.sections import GATE, SINK, section_of
 
 
@@ -37,19 +37,19 @@ def retention(
         )
 
 
-def _sections(config: WorkerConfig) -> Iterator[tuple[Retention, Any]]:
+def _sections(config: WorkerConfig) -> Iterator[tuple[RetentionSection, Mapping[str, object]]]:
     for name in (SINK, GATE):
         fields = config.section(name)
         section: object = None if fields is None else section_of(name)
-        if isinstance(section, Retention):
+        if isinstance(section, RetentionSection):
             yield section, fields
 
 
-def _list_expiring(found: list[Expiring]) -> None:
+def _list_expiring(expiring: list[Expiring]) -> None:
     now = time.time()
-    for each in sorted(found, key=lambda each: each.time):
+    for each in sorted(expiring, key=lambda each: each.time):
         when = datetime.datetime.fromtimestamp(each.time, datetime.UTC)
         shown = "now             " if each.time <= now else f"{when:%Y-%m-%d %H:%M}"
         typer.echo(printable(f"{shown}  {each.rule}  {each.what}"))
-    if not found:
+    if not expiring:
         typer.echo("there is nothing that could expire")

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from mplang_worker.base.retention_protocols import Retaining
 from mplang_worker.base.section_protocols import Gate
@@ -58,7 +57,7 @@ class RetentionSweep:
             except Exception as error:  # also of code that is not ours
                 log.error("what has expired of section %s is not all deleted: %s", name, error)
 
-    def _note(self, about: Mapping[str, Any]) -> None:
+    def _note(self, about: Mapping[str, object]) -> None:
         if self._gate is not None:
             self._gate.note(EXPIRED, about)
         what = (about.get(each) for each in ("count", "what", "rule"))
