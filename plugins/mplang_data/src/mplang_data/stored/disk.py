@@ -107,7 +107,7 @@ def sync(folder: Path) -> None:
 
 @contextlib.contextmanager
 def telling(what: str) -> Iterator[None]:
-    """Tell of a failure of the file system, without its paths."""
+    """Report a failure of the file system, without its paths."""
     try:
         yield
     except OSError as error:
