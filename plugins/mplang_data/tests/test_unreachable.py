@@ -7,6 +7,7 @@ import re
 import shutil
 import urllib.error
 import urllib.request
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -160,3 +161,19 @@ def test_a_reader_that_has_connected_cannot_say_that_it_has_not(tmp_path, monkey
     with pytest.raises(SourceError) as caught:
         run_apart("evil_reader", {"evil": True}, [], connects=True)
     assert type(caught.value) is SourceError
+
+
+def test_whether_a_source_is_asked_for_tells_nothing_free_of_charge(bank, folder):
+    """Where private data decides that, the failure is one bit of it."""
+
+    def perhaps():
+        others, people = (partial(mp.dataset, "bank", name) for name in ("others", "people"))
+        return mp.keep(mp.uniform_cond(mp.constant(True, parties=0), others, people))
+
+    with mp.connect("http", bank.spec) as host:
+        before = int(used(bank).split()[0])
+        shutil.move(folder / "others.parquet", folder / "away")
+        with pytest.raises(PartyError, match=r"data\.read"):
+            mp.evaluate(host, perhaps)
+        shutil.move(folder / "away", folder / "others.parquet")
+        wait_until(lambda: used(bank) == f"{before + 1} of {LIMIT}", "it counts")

@@ -101,3 +101,19 @@ def test_receipts_are_listed_and_forgotten(path, capsys):
     assert kept.latest(GATE) == ""
     with pytest.raises(ConfigError, match="there are no receipts of bank"):
         command(forget="bank")
+
+
+def test_hosts_of_one_process_keep_their_locks_of_the_file(path):
+    """Without, another process takes the log of SQLite away that is in use."""
+
+    def locks() -> int:
+        inode = f":{os.stat(path).st_ino} "
+        return sum(f" {os.getpid()} " in line and inode in line for line in open("/proc/locks"))
+
+    first, second = Receipts(), Receipts()
+    first.keep(GATE, receipt(1))
+    before = locks()
+    second.keep(GATE, receipt(2))
+    assert locks() == before > 0
+    for each in (first, second):
+        each.close()

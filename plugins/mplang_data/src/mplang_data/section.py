@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from mplang_core import BaseType
@@ -207,13 +208,21 @@ class DataSetClient:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
+    def open_perhaps(self, name: str, kind: BaseType) -> AbstractContextManager[Opened]:
+        """Open a data set as :meth:`open` does, where private data may decide whether it is read.
+
+        Then that its source cannot be reached is no excuse: it would tell of that data.
+        """
+        return self.open(name, kind, perhaps=True)
+
     @contextlib.contextmanager
-    def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
+    def open(self, name: str, kind: BaseType, *, perhaps: bool = False) -> Iterator[Opened]:
         """Open a data set inside of ``with``; wait for the front.
 
         Args:
             name: its name.
             kind: the type that is read.
+            perhaps: whether private data may decide that it is read.
 
         Raises:
             NoDataSetError: there is none of that name that the coordinator may read.
@@ -221,7 +230,8 @@ class DataSetClient:
             SourceError: its source is not there.
         """
         try:
-            answer, files = self._ask("read", {"name": name, "type": str(kind)}, ())
+            args = {"name": name, "type": str(kind), "perhaps": perhaps}
+            answer, files = self._ask("read", args, ())
         except OSError as error:
             raise SourceError(str(error)) from error
         if "unknown" in answer:

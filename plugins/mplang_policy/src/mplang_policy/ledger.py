@@ -150,7 +150,9 @@ class Ledger:
         self._lock = threading.RLock()
         with _told(self._path):
             if not read_only:
-                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                with contextlib.suppress(FileExistsError):  # to close it drops this process's locks
+                    os.close(os.open(self._path, flags, 0o600))
             self._file = _open(self._path, read_only)
             if not read_only:
                 self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")

@@ -143,7 +143,9 @@ class Receipts:
     def _open(self) -> sqlite3.Connection:
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with contextlib.suppress(FileExistsError):  # to close it drops locks of this process
+                os.close(os.open(self._path, flags, 0o600))
             file = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")  # a run waits for no disk of the host

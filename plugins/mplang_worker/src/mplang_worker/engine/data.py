@@ -93,6 +93,7 @@ class EngineData:
         gate: the gate of the party.
         sections: what the packages of sections make in an engine, by name.
         open: opens a data set of the party; ``None`` if it has none.
+        open_perhaps: the same, where private data may decide whether it is opened.
         stored: the storage of the party; ``None`` if it has none.
     """
 
@@ -103,6 +104,7 @@ class EngineData:
             name: section_of(name).engine(partial(questions.ask_section, name)) for name in sections
         }
         self.open = getattr(self.sections.get(DATA), "open", None)
+        self.open_perhaps = getattr(self.sections.get(DATA), "open_perhaps", self.open)
         self.stored: StoreClient | None = self.sections.get(SINK)
 
     def start_clock(self, run: str, changes: Sequence[str]) -> None:

@@ -141,7 +141,7 @@ class FrontQuestions:
                 if answer.fields.get("unreachable") is True:
                     self._readiness.probe_soon()
                     run = session.jobs.executing
-                    if run is not None:
+                    if run is not None and args.get("perhaps") is not True:
                         self._budget.excuse((session.key[0], session.link, run))
                 return answer
             if section == SINK:

@@ -54,7 +54,9 @@ class StopNotices:
 
     async def _notify(self, session: FrontSession, peer: str, path: str) -> None:
         try:
-            address = address_of(peer, session, self._config)
+            mine = self._config.peers if self._config.tls is not None else None
+            # that another party is no peer any more keeps nobody from being told
+            address = (mine or {}).get(peer) or address_of(peer, session, self._config)
             await in_thread(self._send, peer, address, path)
         except (OSError, MPLangError, RequestError, ValueError) as error:
             log.warning("%s was not told that a session is stopped: %s", peer, error)
