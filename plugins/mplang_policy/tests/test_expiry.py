@@ -15,7 +15,7 @@ from mplang_policy.rotation import read_archive, rotate
 from mplang_policy.state import record_rules
 from mplang_policy.sums import sums_that_differ
 from mplang_policy.verification import mistakes
-from policy_testbed import BANK, NAMES, PERMIT_ALL
+from policy_testbed import BANK, PERMIT_ALL, data_of_bank, names_of_bank
 from typer.testing import CliRunner
 
 from mplang_core.ext import ConfigError
@@ -176,6 +176,20 @@ def test_expiry_and_rotation_go_together(log, tmp_path):
     assert [*mistakes([*archived, *log.ledger.entries()])] == []
 
 
+def test_what_is_interrupted_leaves_all_or_nothing_and_the_next_time_goes_on(log, monkeypatch):
+    def fail(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mplang_policy.ledger.Writing.set_recorded", fail)  # after all else
+        with pytest.raises(KeyboardInterrupt):
+            log.expire(1000)
+    assert (log.details, len(log.bodies), log.wrong()) == (10, 10, [])
+    assert "expired" not in {each.kind for each in log.ledger.entries()}
+    log.expire(1000)
+    assert (log.details, log.bodies, log.wrong()) == (0, [], [])
+
+
 def test_batches_are_each_on_record(log, monkeypatch):
     monkeypatch.setattr("mplang_policy.expiry.BATCH", 3)
     log.expire(1000)
@@ -208,14 +222,17 @@ def test_rules_that_count_stay_and_those_before_expire(tmp_path):
     (tmp_path / "rules.cedar").write_text(PERMIT_ALL)
     now = [0.0]
     fields = {"policy": str(tmp_path / "rules.cedar"), "log": str(tmp_path / "gate.db")}
-    config = GateConfig(**fields, retention={"entries": "30d"})
-    gate = Gate(config, "bank", NAMES, clock=lambda: now[0])
+    gate = Gate(GateConfig(**fields), "bank", names_of_bank(), clock=lambda: now[0])
     gate.start({})
     (tmp_path / "rules.cedar").write_text(f"{PERMIT_ALL}\n// the second ones")
     with gate._ledger.writing() as writing:
         second = record_rules(writing, gate._rules.current())
     now[0] = 31 * DAY
     gate.note("certificates", {})
+    gate.expire(now[0], lambda about: None)
+    assert len(gate._ledger.rows("SELECT hash FROM details")) == 2  # there is no rule yet
+    worker = {**BANK, "data": data_of_bank()}
+    gate.reload({**fields, "retention": {"entries": "30d"}}, worker)()
     gate.expire(now[0], lambda about: None)
     kept = [digest for (digest,) in gate._ledger.rows("SELECT hash FROM details")]
     assert second.endswith(kept[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from mplang_http import LocalCluster
 from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing.waiting import wait_until
+from mplang_worker.base.config import WorkerConfig
 from mplang_worker.cli.retention import retention
+from mplang_worker.front.kept_values import expire_sessions
 from mplang_worker.front.retention import RetentionSweep
 from typer.testing import CliRunner
 
@@ -62,6 +66,7 @@ def test_stored_values_and_the_log_expire_at_a_worker(tmp_path):
     assert b"secret" in log.read_bytes()
 
     kept = {**gate, "retention": {"details": "10d", "entries": "30d"}}
+    options["retention"] = {"kept": "7d"}
     with KeepingCluster(["alice"], gates={"alice": kept}, **options) as cluster:
         wait_until(lambda: not entry.exists())
         wait_until(lambda: b"secret" not in log.read_bytes())
@@ -73,6 +78,32 @@ def test_stored_values_and_the_log_expire_at_a_worker(tmp_path):
     assert {each["what"] for each in expired} == {"stored values", "details", "entries"}
     (stored,) = (each for each in expired if each["what"] == "stored values")
     assert stored["values"][0].startswith("local/total, version ")
+
+
+def test_a_session_ends_with_what_it_keeps_and_that_is_on_record():
+    config = WorkerConfig(name="alice", retention={"kept": "7d"})
+    gate, ended = GateOfTests(), []
+    session = SimpleNamespace(key=("host", "s"), link="s-1", opened=100.0, ending=False)
+    engines = SimpleNamespace(
+        sessions=[session],
+        gate=SimpleNamespace(provider=gate),
+        end_soon=lambda each, why: ended.append((len(gate.noted), each, why)),
+    )
+    asyncio.run(expire_sessions(config, engines, 100.0 + 6.9 * DAY))
+    assert ended == []
+    asyncio.run(expire_sessions(config, engines, 100.0 + 7.1 * DAY))
+    ((noted, each, why),) = ended
+    assert (noted, each) == (1, session)  # it is on record before
+    assert "alice keeps values of a session for 7d (retention.kept); open another one" in why
+    ((subject, about),) = gate.noted
+    assert (subject, about["session"], about["coordinator"]) == ("expired", "s-1", "host")
+
+    def note(subject, about):
+        raise AdmissionError("the log is full")
+
+    gate.note = note
+    asyncio.run(expire_sessions(config, engines, 100 * DAY))
+    assert len(ended) == 1
 
 
 class GateOfTests:
@@ -136,8 +167,10 @@ def test_the_command_lists_the_rules_and_what_they_would_delete(run, tmp_path):
     gate = {"policy": "rules.cedar", "log": "gate.db"}
     assert "has no rule of retention" in run(gate=gate)
     rules = {"gate": {**gate, "retention": {"entries": "365d"}}}
+    rules["retention"] = {"kept": "7d"}
     rules["sink"] = {"folder": "sink", "retention": {"stored": "90d"}}
     assert run(**rules).splitlines() == [
+        "retention.kept: 7d",
         "sink.retention.stored: 90d", "gate.retention.details: 365d", "gate.retention.entries: 365d"
     ]  # fmt: skip
     before = (tmp_path / "gate.db").read_bytes()

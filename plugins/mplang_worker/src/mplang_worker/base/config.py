@@ -20,6 +20,7 @@ import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.ext import WORKERS, ConfigError, StrictModel
 from mplang_worker.base.allowed_plugins import installed_plugins
 from mplang_worker.base.control_config import ControlConfig
+from mplang_worker.base.retention_config import RetentionConfig
 from mplang_worker.base.sections import (
     DATA,
     GATE,
@@ -39,7 +40,7 @@ LOCAL = "local"
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 """Bytes of the machine's memory, of which limits are shares."""
 
-RELOADED = frozenset({"coordinators", "peers", "authorities", "quotas", DATA, GATE})
+RELOADED = frozenset({"coordinators", "peers", "authorities", "quotas", "retention", DATA, GATE})
 """Fields that may change while a worker runs; sections of other packages say so themselves."""
 
 STACKS = 64 << 20  # bytes reserved for stacks of threads that serve requests, and hardly used
@@ -263,6 +264,7 @@ class WorkerConfig(EngineConfig):
         gate: how the owner decides what runs, with the fields of a ``GateConfig`` of
             mplang-policy; whatever its readers ask for if ``None``.
         control: the socket of its owner and operators; none if ``None``.
+        retention: how long sessions keep values in memory.
         sections: sections of other packages, by name; each is also a field of that name.
         authorities: PEM file of the authority of some of the peers and coordinators, by name.
             It can name nobody else, and no other can name them; ``tls.ca`` names the rest.
@@ -285,6 +287,7 @@ class WorkerConfig(EngineConfig):
     sink: dict[str, Any] | None = None
     gate: dict[str, Any] | None = None
     control: ControlConfig | None = None
+    retention: RetentionConfig = Field(default_factory=RetentionConfig)
     sections: dict[str, Any] = Field(default_factory=dict)
     authorities: dict[str, str] = Field(default_factory=dict)
 

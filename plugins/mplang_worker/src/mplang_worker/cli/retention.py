@@ -24,8 +24,11 @@ def retention(
     ] = False,
 ) -> None:
     """List the rules by which a worker deletes what it keeps, or what they will delete."""
-    sections = list(_sections(WorkerConfig.from_yaml(config)))
+    worker = WorkerConfig.from_yaml(config)
+    sections = list(_sections(worker))
     rules = [rule for each, fields in sections for rule in each.retention(fields).items()]
+    if worker.retention.kept is not None:  # by sessions, which mplang sessions lists
+        rules.insert(0, ("retention.kept", worker.retention.kept))
     if not rules:
         typer.echo(printable(f"nothing expires: {config} has no rule of retention"))
     elif not what_if:

@@ -28,6 +28,7 @@ from mplang_worker.front.engine_start import EngineStarter
 from mplang_worker.front.engine_watch import watch
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import FrontGate
+from mplang_worker.front.kept_values import watch_kept_values
 from mplang_worker.front.live_config import ConfigFile, LiveConfig
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
@@ -157,6 +158,7 @@ class Engines:
         self.begin(self.live.watch())
         self.begin(self.readiness.watch())
         self.begin(self._retention.watch())
+        self.begin(watch_kept_values(self._config, self))
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""

@@ -99,6 +99,7 @@ class FrontSession:
         gate_runs: what the gate knows of its other runs, and what peers tell of their logs.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
+        opened: time when it was opened.
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         receipt: what its coordinator remembers of this party's log.
@@ -124,7 +125,7 @@ class FrontSession:
         self.refusals = 0
         self.approvals: dict[str, Any] = {}
         self.jobs = FrontJobs()
-        self.seen = time.monotonic()
+        self.opened = self.seen = time.monotonic()
         self.joined = False
         self.receipt = ""
         self.credentials: Sequence[Credential] = ()

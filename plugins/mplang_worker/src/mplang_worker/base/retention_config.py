@@ -1,0 +1,31 @@
+"""Section ``retention`` of a worker's configuration: how long sessions keep values."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from mplang_core.ext import StrictModel
+
+DAY = 86_400.0  # seconds
+
+
+class RetentionConfig(StrictModel):
+    """How long a worker keeps values in memory; what is on disk has rules in its own section.
+
+    Attributes:
+        kept: days that a session is open, with all values that it keeps, such as ``7d``; as long
+            as its coordinator renews its lease if ``None``.
+
+    Example:
+        >>> RetentionConfig(kept="7d").seconds
+        604800.0
+    """
+
+    kept: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")] | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the days of :attr:`kept` in seconds."""
+        return None if self.kept is None else int(self.kept.removesuffix("d")) * DAY
