@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from types import SimpleNamespace
 
-from mplang_testing.waiting import DEADLINE
+from mplang_testing.waiting import wait_until_async
 from mplang_worker.front.readiness import Readiness
 
 
@@ -24,11 +24,8 @@ def test_data_sets_that_a_reload_adds_or_removes_are_probed_or_not():
         watching = asyncio.create_task(readiness.watch())
         for provider, missing in ((None, []), (Gone(), ["data"]), (None, [])):
             data.provider = provider
-            async with asyncio.timeout(DEADLINE):
-                readiness.probe_soon()
-                await asyncio.sleep(0.01)
-                while readiness.missing != missing:
-                    await asyncio.sleep(0.01)
+            readiness.probe_soon()
+            await wait_until_async(lambda missing=missing: readiness.missing == missing)
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
