@@ -147,3 +147,24 @@ def test_an_engine_fills_no_memory_with_heads():
         assert runs.hear(f"s-{number}", "shop", b"head") is False
     assert runs.end("s-99", {"shop"}) == {"shop": b"head"}
     assert runs.end(f"s-{99 - MAX_HEARD}", {"shop"}) == {}
+
+
+def test_what_a_stopped_run_has_stored_is_withdrawn_while_its_session_ends():
+    async def main() -> None:
+        gone = asyncio.Event()
+
+        async def end_now(session, why):
+            async with asyncio.timeout(DEADLINE):
+                await gone.wait()
+
+        def withdraw(coordinator, runs, about):
+            assert runs == {"s-0"}
+            loop.call_soon_threadsafe(gone.set)
+
+        loop, jobs = asyncio.get_running_loop(), SimpleNamespace(unfinished=["s-0"])
+        session = SimpleNamespace(key=("analyst", "s"), link="link", begun=set(), jobs=jobs)
+        gate = SimpleNamespace(provider=SimpleNamespace(stop=withdraw))
+        engines = SimpleNamespace(end_now=end_now, gate=gate)
+        await stopping.stop(engines, session, "why", "owner", elsewhere=True)
+
+    asyncio.run(main())

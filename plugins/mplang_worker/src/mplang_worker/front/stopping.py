@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence, Set
 from typing import Protocol
 
 from mplang_core.ext import AdmissionError
@@ -99,7 +99,7 @@ async def stop(
 ) -> None:
     """End a session at once, withdraw what its runs have stored, and have that on record.
 
-    The session is ended first: a log that cannot be written stops nobody who stops a run.
+    No end waits for the log: one that cannot be written stops nobody who stops a run.
 
     Args:
         engines: the sessions of the worker.
@@ -111,7 +111,15 @@ async def stop(
     if not elsewhere:
         engines.begin(engines.notices.send(session, why))
     runs = session.begun.union(session.jobs.unfinished)
+    # at the same time, so that no other session loads meanwhile what a run of it has stored
+    withdrawing = asyncio.ensure_future(_withdraw(engines, session, runs, why, by))
     await engines.end_now(session, why)
+    await withdrawing
+
+
+async def _withdraw(
+    engines: Stoppable, session: FrontSession, runs: Set[str], why: str, by: str
+) -> None:
     if engines.gate.provider is None:
         return
     about = {"session": session.link, "why": why, "by": by}
