@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import sqlite3
@@ -209,3 +210,15 @@ def test_a_file_that_is_no_log_is_refused(tmp_path):
 
 def test_only_its_owner_can_read_a_log(path):
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_whoever_has_the_hash_of_an_entry_cannot_guess_the_entry(tmp_path):
+    """Peers have the hashes of what they may not read."""
+    with closing(Ledger(tmp_path / "gate.db")) as ledger:
+        for _ in range(2):
+            ledger.add("paused", {"coordinator": "rival"})
+        entries = list(ledger.entries())
+    assert [each.body for each in entries] == [{"coordinator": "rival"}] * 2
+    salts = {json.loads(each.text)["salt"] for each in entries}
+    assert len(salts) == 2
+    assert all(len(each) == 16 for each in salts)

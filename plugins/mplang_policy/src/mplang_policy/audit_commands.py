@@ -15,7 +15,7 @@ from mplang_core.ext import ConfigError, printable
 from mplang_policy.audit_lines import one_line, time_since
 from mplang_policy.budgets import Amount
 from mplang_policy.expiry_check import ExpiryCheck
-from mplang_policy.ledger import REDUCED, Entry, Ledger, digest_of
+from mplang_policy.ledger import REDUCED, Entry, Ledger, canonical, digest_of
 from mplang_policy.owner import Owner
 from mplang_policy.peer_logs import PeerLogs
 from mplang_policy.rotation import read_archive, rotate
@@ -93,7 +93,7 @@ def _line(entry: Entry, body: dict[str, Any]) -> str:
             by = f", passed on by {who}" if who else ""
             signers = ", ".join(map(str, told("signers"))) or "nobody that counts"
             return f"approval {told('approval')} of {quoted(str(told('name')))}, by {signers}{by}"
-    return f"{entry.kind} {entry.text}"
+    return f"{entry.kind} {canonical(entry.body)}"
 
 
 @audit.command()

@@ -33,6 +33,7 @@ POLL_INTERVAL = 1.0  # seconds that a worker waits for the end of a job before i
 START_TIMEOUT = 30.0  # seconds that a worker has to describe itself and to link to its peers
 MIN_RETRY_AFTER = 0.1  # seconds that a worker is not asked again, whatever it says
 MAX_RETRY_AFTER = 10.0  # seconds after which a worker is asked again
+QUEUE_TIMEOUT = 600.0  # seconds that a worker may say that it is not yet the turn of a session
 MAX_RELEASED = 1000  # names of values in one request
 
 log = logging.getLogger("mplang.http.host")
@@ -119,6 +120,7 @@ class RemoteWorker:
             The credentials of this party's engine, and of its MPC processes, by native service.
         """
         body = json.dumps({**request, "rank": self.rank}).encode()
+        until = time.monotonic() + QUEUE_TIMEOUT
         while True:
             try:
                 found = self.client.request("PUT", *self._path, body=[body], patience=START_TIMEOUT)
@@ -126,7 +128,7 @@ class RemoteWorker:
                 self._gate = gate and f"{self.name} {gate}"
                 return found["credential"], dict(found["native"].items())
             except RefusedError as error:
-                if error.code != "queued" or self.client.is_closed:
+                if error.code != "queued" or self.client.is_closed or time.monotonic() > until:
                     raise
                 log.info("%s", error)
                 time.sleep(min(max(error.retry_after or 0.0, MIN_RETRY_AFTER), MAX_RETRY_AFTER))
