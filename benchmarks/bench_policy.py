@@ -17,6 +17,7 @@ from mplang_analysis import RunRequest, follow
 from mplang_http import LocalCluster
 from mplang_policy import Gate, GateConfig, Ledger, Names, Rules, decide
 from mplang_policy.offline import asked_of
+from mplang_policy.requests import requests_of
 from rich.console import Console
 from rich.table import Table
 
@@ -71,7 +72,7 @@ def of_known(folder: Path) -> tuple[float, int]:
     run = RunRequest("s", "s-0", asked, shared="s-0")
     gate = Gate(config, "bank", Names.of({"name": "bank", "data": known["bank"]}))
     gate.decide(run)
-    rows = sum(request.row is not None for request in run.asked.requests({}))
+    rows = sum(request.row is not None for request in requests_of(run.asked, {}))
     return median(lambda: gate.decide(run)), rows
 
 
@@ -120,7 +121,7 @@ def main() -> None:
         names = Names.of({"name": "hospital_b", "data": made.simulated()["hospital_b"]})
         rules = Rules.of({"all.cedar": PERMIT_ALL}, names)
         asked = asked_of(programs[0], organizations.NAMES, "hospital_b", "analyst", "production")
-        requests = asked.requests({})
+        requests = requests_of(asked, {})
         took = median(lambda: decide(rules, requests))
         label = f"decision, {len(requests)} rows of {len(requests[2].context['columns'])} columns"
         table.add_row(label, f"{took:.1f} ms", "")
