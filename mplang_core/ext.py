@@ -5,6 +5,7 @@ documented in the module that defines it.
 """
 
 from mplang_core.config_model import StrictModel as StrictModel
+from mplang_core.days import DAY as DAY, Days as Days, count_days as count_days
 from mplang_core.deprecation import deprecated_names as deprecated_names
 from mplang_core.device import (
     PARTY as PARTY,

@@ -10,7 +10,7 @@ import yaml
 from mplang_policy import Amount, Gate, GateConfig, Ledger, LedgerError
 from mplang_policy.expiry import expire, expiring
 from mplang_policy.expiry_check import ExpiryCheck
-from mplang_policy.retention import DAY, Retention
+from mplang_policy.retention import Retention
 from mplang_policy.rotation import read_archive, rotate
 from mplang_policy.state import record_rules
 from mplang_policy.sums import sums_that_differ
@@ -18,7 +18,7 @@ from mplang_policy.verification import mistakes
 from policy_testbed import BANK, PERMIT_ALL, data_of_bank, names_of_bank
 from typer.testing import CliRunner
 
-from mplang_core.ext import ConfigError
+from mplang_core.ext import DAY, ConfigError
 
 BOTH = Retention(details="90d", entries="365d")
 APPROVAL = "ab12"

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import groupby
 
+from mplang_core.ext import DAY
 from mplang_policy.ledger import (
     ENTRIES,
     EXPIRED,
@@ -24,7 +25,7 @@ from mplang_policy.ledger import (
     canonical,
     hash_of,
 )
-from mplang_policy.retention import DAY, Retention
+from mplang_policy.retention import Retention
 from mplang_policy.state import RULES
 from mplang_policy.sums import Sums
 

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from mplang_core.ext import DAY
 from mplang_policy.expiry import DETAILS, header_of
 from mplang_policy.ledger import ENTRIES, REDUCED, WHOLE, Entry
-from mplang_policy.retention import DAY
 
 
 class _Gone(NamedTuple):

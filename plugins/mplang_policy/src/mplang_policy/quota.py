@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-DAY = 86_400.0  # seconds
+from mplang_core.ext import DAY
 
 
 class Used(NamedTuple):

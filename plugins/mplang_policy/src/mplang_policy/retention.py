@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from pydantic import model_validator
 
-from pydantic import Field, model_validator
-
-from mplang_core.ext import StrictModel
-
-DAY = 86_400.0  # seconds
-
-Days: TypeAlias = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
-"""Days that something is kept, such as ``365d``."""
+from mplang_core.ext import Days, StrictModel, count_days
 
 
 class Retention(StrictModel):
@@ -32,20 +25,16 @@ class Retention(StrictModel):
     @property
     def days(self) -> dict[str, int]:
         """Return the rules in force: by what is kept the days. Details go with their entries."""
-        entries = _days(self.entries)
-        details = _days(self.details) or entries
+        entries = count_days(self.entries)
+        details = count_days(self.details) or entries
         rules = {"details": details, "entries": entries}
         return {name: days for name, days in rules.items() if days is not None}
 
     @model_validator(mode="after")
     def _check(self) -> Retention:
-        details, entries = _days(self.details), _days(self.entries)
+        details, entries = count_days(self.details), count_days(self.entries)
         if details and entries and details > entries:
             raise ValueError(
                 f"details are kept no longer than the entries that speak of them: {self.entries}"
             )
         return self
-
-
-def _days(text: str | None) -> int | None:
-    return None if text is None else int(text.removesuffix("d"))

@@ -6,11 +6,11 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from mplang_core.ext import ConfigError, StrictModel
+from mplang_core.ext import DAY, ConfigError, Days, StrictModel, count_days
 from mplang_data.description import check_name
 from mplang_data.stored.seal import MIN_KEY
 
@@ -30,12 +30,12 @@ class SinkRetention(StrictModel):
         172800.0
     """
 
-    stored: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")] | None = None
+    stored: Days | None = None
 
     @property
     def seconds(self) -> float | None:
         """Return the days in seconds."""
-        return None if self.stored is None else int(self.stored.removesuffix("d")) * 86_400.0
+        return None if self.stored is None else count_days(self.stored) * DAY
 
 
 class SinkConfig(StrictModel):

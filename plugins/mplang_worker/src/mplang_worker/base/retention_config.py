@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
-from mplang_core.ext import StrictModel
-
-DAY = 86_400.0  # seconds
+from mplang_core.ext import DAY, Days, StrictModel, count_days
 
 
 class RetentionConfig(StrictModel):
@@ -23,9 +17,9 @@ class RetentionConfig(StrictModel):
         604800.0
     """
 
-    kept: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")] | None = None
+    kept: Days | None = None
 
     @property
     def seconds(self) -> float | None:
         """Return the days of :attr:`kept` in seconds."""
-        return None if self.kept is None else int(self.kept.removesuffix("d")) * DAY
+        return None if self.kept is None else count_days(self.kept) * DAY

@@ -97,22 +97,15 @@ def _run(
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, certificates, engines, listening, ready, start_timeout))
+
+        async def serve() -> None:
+            async with control_socket(config, engines):
+                await _serve(config, certificates, engines, listening, ready, start_timeout)
+
+        runner.run(serve())
 
 
 async def _serve(
-    config: WorkerConfig,
-    certificates: Certificates | None,
-    engines: Engines,
-    listening: socket.socket,
-    ready: Callable[[str], None],
-    start_timeout: float,
-) -> None:
-    async with control_socket(config, engines):
-        await _serve_port(config, certificates, engines, listening, ready, start_timeout)
-
-
-async def _serve_port(
     config: WorkerConfig,
     certificates: Certificates | None,
     engines: Engines,

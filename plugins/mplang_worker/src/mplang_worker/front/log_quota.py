@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from mplang_core.ext import DAY
 from mplang_worker.base.logs import log_cause
 
-DAY = 86_400.0  # seconds
 STRANGERS = "clients that are not known"
 log = logging.getLogger("mplang.http.front")
 

@@ -7,6 +7,8 @@ or holds results, would go on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import logging
 import socket
 from urllib.parse import urlencode
@@ -23,7 +25,6 @@ from mplang_worker.tls.certificates import Certificates, peer_certificates
 
 PATIENCE = 2.0  # seconds that a peer has to answer
 MAX_REASON = 1000  # characters
-MAX_ANSWER = 1 << 16  # bytes
 PATH = "/v1/joined"
 log = logging.getLogger("mplang.http.front")
 
@@ -58,18 +59,18 @@ class StopNotices:
             # that another party is no peer any more keeps nobody from being told
             address = (mine or {}).get(peer) or address_of(peer, session, self._config)
             await in_thread(self._send, peer, address, path)
-        except (OSError, MPLangError, RequestError, ValueError) as error:
+        except (OSError, http.client.HTTPException, MPLangError, RequestError, ValueError) as error:
             log.warning("%s was not told that a session is stopped: %s", peer, error)
 
     def _send(self, peer: str, address: str, path: str) -> None:
         """Send one notice; raise an error if it is not taken."""
         endpoint = split_address(address)
-        with self._connect(peer, endpoint) as sock:
-            host = f"{endpoint[0]}:{endpoint[1]}"
-            head = f"DELETE {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"
-            sock.sendall(head.encode())
-            status = sock.recv(MAX_ANSWER).split(b" ", 2)[1:2]
-        if status not in ([b"200"], [b"404"]):  # it may have ended there already
+        connection = http.client.HTTPConnection(*endpoint)
+        connection.sock = self._connect(peer, endpoint)
+        with contextlib.closing(connection):
+            connection.request("DELETE", path, headers={"Content-Length": "0"})
+            status = connection.getresponse().status
+        if status not in (200, 404):  # it may have ended there already
             raise ConnectionError(f"it answers {status}")
 
     def _connect(self, peer: str, endpoint: tuple[str, int]) -> socket.socket:

@@ -241,10 +241,7 @@ class HttpCommunicator(LinkedCommunicator):
             peer: name of the peer's worker.
             run: key of the run.
         """
-        with self._lock:
-            if peer in self.peers and run in self._permits:
-                self._permits[run].add(self.peers[peer])
-                self._notice(run, self.peers[peer])
+        self._mark(self._permits, peer, run)
 
     def peer_closed(self, peer: str, run: str) -> None:
         """Record that a peer has closed a run.
@@ -253,9 +250,12 @@ class HttpCommunicator(LinkedCommunicator):
             peer: name of the peer's worker.
             run: name of the run.
         """
+        self._mark(self._left, peer, run)
+
+    def _mark(self, marked: Mapping[str, set[int]], peer: str, run: str) -> None:
         with self._lock:
-            if peer in self.peers and run in self._left:
-                self._left[run].add(self.peers[peer])
+            if peer in self.peers and run in marked:
+                marked[run].add(self.peers[peer])
                 self._notice(run, self.peers[peer])
 
     def peer_lost(self, peer: str, run: str, reason: LostLink) -> None:
