@@ -266,6 +266,7 @@ STAND_INS = {  # roles of the ends that are given as engine's and MPC process's,
 }
 
 
+@pytest.mark.needs("spu")
 @pytest.mark.parametrize(("engines", "native", "whose"), STAND_INS.values(), ids=list(STAND_INS))
 def test_no_process_stands_in_for_one_of_the_other_role(
     alice, files, native_session, engines, native, whose
@@ -281,6 +282,7 @@ def test_no_process_stands_in_for_one_of_the_other_role(
     assert "or another process" in found.text
 
 
+@pytest.mark.needs("spu")
 def test_no_process_stands_in_for_that_of_another_native_service(alice, files, native_session):
     """Who has taken over one library has no links to those of another one."""
     name, own = native_session
@@ -291,6 +293,7 @@ def test_no_process_stands_in_for_that_of_another_native_service(alice, files, n
     assert "the credential of Mallory for this session is refused: it is for another" in found.text
 
 
+@pytest.mark.needs("spu")
 @pytest.mark.parametrize("native", [{"toy": 2}, {"spu": 1}, {"spu": 3}, {"spu": 2, "toy": 2}])
 def test_credentials_of_other_native_services_or_parties_are_refused(
     alice, files, native_session, native
@@ -303,6 +306,7 @@ def test_credentials_of_other_native_services_or_parties_are_refused(
     assert found.error == (422, "parties")
 
 
+@pytest.mark.needs("spu")
 def test_links_of_each_role_have_keys_of_their_own(alice, files, native_session):
     name, own = native_session
     ends = {role: offered(files["Mallory"], name, role=role) for role in ("engine", "mpc")}
