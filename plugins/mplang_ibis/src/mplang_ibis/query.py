@@ -24,10 +24,10 @@ MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split mor
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
 MAX_TRIED = 64  # columns of a failed result, each of which is tried alone
 _SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
-_FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
+FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
 _OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -65,24 +65,29 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
         total: [[3]]
     """
     with _connect() as con:
-        _admit(con, sql, tables)
+        admit_on(con, sql, tables)
         for name, table in tables.items():
-            _register(con, name, table)
-        with _limited(con, op):
-            bound = _bind(con, sql)
+            register(con, name, table)
+        with limited(con, op, settings.current.seconds):
+            bound = bind(con, sql)
             try:
                 found = bound.to_arrow_table()
             except duckdb.InterruptException:
                 raise
-            except _FAILURES as error:
+            except FAILURES as error:
                 _tell_damage(error, tables)
-                at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
-                raise KernelError(f"{op}: {at}DuckDB fails: {_line(error)}") from error
+                raise failure(bound, error, op) from error
             check_joins(json.loads(con.get_profiling_information("json")), op)
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
         raise KernelError(f"{op}: {error}") from error
+
+
+def failure(bound: duckdb.DuckDBPyRelation, error: Exception, op: str) -> KernelError:
+    """Return what is raised for a query that fails on the data."""
+    at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
+    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}")
 
 
 def _failing(bound: duckdb.DuckDBPyRelation) -> str:
@@ -95,14 +100,14 @@ def _failing(bound: duckdb.DuckDBPyRelation) -> str:
             bound.project(quoted(name)).to_arrow_table()
         except duckdb.InterruptException:
             raise
-        except _FAILURES:
+        except FAILURES:
             failing.append(name)
     if not failing or len(failing) == len(bound.columns) > 1:  # such as by a filter
         return ""
     return f"column{'s' * (len(failing) > 1)} {', '.join(map(repr, failing))}: "
 
 
-def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+def register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
     """Give a table its name in SQL.
 
     Arrow filters rows for DuckDB, and takes NaN for no number, where DuckDB takes it for the
@@ -132,7 +137,7 @@ def _tell_damage(error: Exception, tables: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
-    config = {**_LOCKED, "memory_limit": f"{settings.current.memory}B"}
+    config = {**LOCKED, "memory_limit": f"{settings.current.memory}B"}
     with contextlib.closing(duckdb.connect(":memory:", config=config)) as con:
         con.execute("SET TimeZone = 'UTC'")
         con.execute("SET enable_profiling = 'no_output'")
@@ -141,8 +146,8 @@ def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextlib.contextmanager
-def _limited(con: duckdb.DuckDBPyConnection, op: str) -> Iterator[None]:
-    seconds = settings.current.seconds
+def limited(con: duckdb.DuckDBPyConnection, op: str, seconds: float) -> Iterator[None]:
+    """Interrupt what a connection does inside of ``with`` after some time."""
     timer = threading.Timer(seconds, con.interrupt)
     timer.daemon = True
     timer.start()
@@ -154,13 +159,13 @@ def _limited(con: duckdb.DuckDBPyConnection, op: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+def bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
     """Bind the SQL to the tables; no data is read yet, so the error message is safe to show."""
     try:
         return con.sql(sql)
     except duckdb.InterruptException:
         raise
-    except _FAILURES as error:  # of any kind, such as that of a constant that is folded
+    except FAILURES as error:  # of any kind, such as that of a constant that is folded
         raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 
@@ -187,7 +192,7 @@ def admit(sql: str, names: Collection[str]) -> None:
         mplang_core.errors.AdmissionError: ... may not run at a party: the table function read_csv
     """
     with _connect() as con:
-        _admit(con, sql, names)
+        admit_on(con, sql, names)
 
 
 def schema_of(sql: str, tables: Mapping[str, TableType]) -> Any:
@@ -205,12 +210,12 @@ def schema_of(sql: str, tables: Mapping[str, TableType]) -> Any:
         m: double
     """
     with _connect() as con:
-        _admit(con, sql, tables)
+        admit_on(con, sql, tables)
         for name, kind in tables.items():
-            _register(con, name, arrow.schema(kind).empty_table())
+            register(con, name, arrow.schema(kind).empty_table())
         try:
-            return _bind(con, sql).limit(0).to_arrow_table().schema
-        except _FAILURES as error:  # such as of a constant that does not fit
+            return bind(con, sql).limit(0).to_arrow_table().schema
+        except FAILURES as error:  # such as of a constant that does not fit
             raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 
@@ -224,7 +229,8 @@ def parse(sql: str) -> dict[str, Any]:
         return _parse(con, sql)
 
 
-def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
+def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
+    """Refuse SQL as :func:`admit` does, by a connection that is there."""
     try:
         found = list(nodes(_parse(con, sql)))
     except RecursionError as error:
@@ -249,7 +255,7 @@ def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
     try:
         row = con.execute(asked, [sql]).fetchone()
-    except _FAILURES as error:
+    except FAILURES as error:
         raise AdmissionError(
             f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
         ) from error

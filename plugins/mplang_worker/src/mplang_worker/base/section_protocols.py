@@ -464,8 +464,7 @@ class Decision(Protocol):
 class DataSection(Section, Protocol):
     """Section ``data``: data sets that programs may name.
 
-    :meth:`Section.engine` returns what has ``open(name, type)``, as kernels that read data sets
-    take it.
+    :meth:`Section.engine` returns what has ``read`` and ``query``, as kernels of data sets take it.
     """
 
     def front(self, fields: Any, worker: Mapping[str, Any]) -> DataProvider:

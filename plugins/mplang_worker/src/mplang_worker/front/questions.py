@@ -174,6 +174,7 @@ class FrontQuestions:
 
     def forget(self, session: FrontSession) -> None:
         """Close what an engine that has ended has left open."""
+        self._data.release(session)
         self._storage.release(session)
         self._others.release(session)
         for files in session.given.values():
