@@ -22,6 +22,7 @@ from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
+from mplang_policy.lineage import Lineage
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
@@ -33,7 +34,7 @@ from mplang_policy.rules import Rules
 from mplang_policy.signed_heads import GateKey, SignedHead
 from mplang_policy.standing import Standing
 from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
-from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
+from mplang_policy.stopping import listed, paused, set_paused, withdraw
 from mplang_policy.witness import Witness
 
 ALWAYS = ("end", "failures reset")  # of what has begun, or the owner does: counted, not refused
@@ -53,6 +54,9 @@ class Gate:
         names: what its rules may name.
         packages: what is installed here.
         clock: returns the time, in seconds since 1970.
+
+    Attributes:
+        lineage: what stored values rest on.
 
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
@@ -86,6 +90,7 @@ class Gate:
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
+        self.lineage = Lineage(party, self._ledger, self._recording, self._reading)
 
     def reload(
         self, fields: Mapping[str, object], worker: Mapping[str, object]
@@ -317,8 +322,7 @@ class Gate:
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
-                if approval is not None and stores(asked):
-                    rest_on(writing, asked.coordinator, run.run, approval.id)
+                self.lineage.begin(writing, run, decision.approval_id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 writing.add("run", shortened_fields({**about, "rows": rows}))
                 head = self._witness.head(run.shared, run.seen, writing)
@@ -401,19 +405,6 @@ class Gate:
         """
         with self._reading():
             return self._ledger.revoked()
-
-    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
-        """Return the runs whose results may not be loaded: stopped, or approved no more.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names; untrusted.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-        with self._reading():
-            return withdrawn(self._ledger, coordinator, runs)
 
     def paused(self) -> Collection[str]:
         """Return the coordinators that the owner lets run nothing.
