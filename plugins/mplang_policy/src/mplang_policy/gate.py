@@ -26,6 +26,7 @@ from mplang_policy.lineage import Lineage
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
+from mplang_policy.owner_view import Configured, OwnerView
 from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
@@ -57,6 +58,7 @@ class Gate:
 
     Attributes:
         lineage: what stored values rest on.
+        owner: what the owner sees and changes while the worker runs.
 
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
@@ -76,7 +78,7 @@ class Gate:
         self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
         self._budgets, self._retention = config.budgets, config.retention
-        self._rules = _live_rules(config, names)
+        self._rules, self._names = _live_rules(config, names), names
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
         self._started = False
@@ -91,6 +93,9 @@ class Gate:
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
         self.lineage = Lineage(party, self._ledger, self._recording, self._reading)
+        self.owner = OwnerView(
+            party, self._ledger, self._packages, self._recording, self._reading, self._configured
+        )
 
     def reload(
         self, fields: Mapping[str, object], worker: Mapping[str, object]
@@ -107,10 +112,12 @@ class Gate:
         config = GateConfig.model_validate(fields)
         if config.log != self._log:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
-        approvals, rules = Approvals(config), _live_rules(config, Names.of(worker))
+        names, approvals = Names.of(worker), Approvals(config)
+        rules = _live_rules(config, names)
 
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
+            self._names = names
             self._most = Used(config.entries, config.bytes)
             self._quota.set_limit(self._most)
             self._retention = config.retention
@@ -186,6 +193,9 @@ class Gate:
             with contextlib.suppress(LedgerError):
                 self._ledger.add("stop", {})
         self._ledger.close()
+
+    def _configured(self) -> Configured:
+        return Configured(self._approvals, self._rules.current, self._names)
 
     def _note_approvals(self, signed: Sequence[Signed], coordinator: str = "") -> None:
         """Record which approvals have come, or have other signatures than before."""

@@ -419,9 +419,10 @@ class Writing:
             "WHERE json_extract(body, '$.rows') IS NOT NULL)"
         )
 
-    def revoke(self, approval: str) -> None:
-        """Have an approval not count any more."""
-        self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
+    def revoke(self, approval: str) -> bool:
+        """Have an approval not count any more; return whether it may have counted before."""
+        query = "INSERT OR IGNORE INTO revoked VALUES (?, ?)"
+        return self._file.execute(query, (approval, self.now)).rowcount > 0
 
     def change(self, query: str, *args: str | float) -> None:
         """Execute a statement inside of the transaction."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_check
 from mplang_analysis import RunRequest, StorageUse, Stored
 
 from mplang_worker.base.lineage_protocols import Lineage
+from mplang_worker.base.owner_protocols import OwnerView
 
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
@@ -270,6 +271,10 @@ class Gate(Protocol):
     @property
     def lineage(self) -> Lineage:
         """What stored values rest on."""
+
+    @property
+    def owner(self) -> OwnerView:
+        """What its owner sees and changes while the worker runs."""
 
     def seen(self, peers: Sequence[str]) -> Mapping[str, str]:
         """Return by its name what is remembered of each peer's log, as the peer has sealed it.
