@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_check
 
 from mplang_analysis import RunRequest, StorageUse, Stored
 
+from mplang_worker.base.lineage_protocols import Lineage
+from mplang_worker.base.owner_protocols import OwnerView
+
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
 ]
@@ -265,6 +268,14 @@ class Gate(Protocol):
     def public_key(self) -> str:
         """The public key by which it signs what it tells of its log, in hex."""
 
+    @property
+    def lineage(self) -> Lineage:
+        """What stored values rest on."""
+
+    @property
+    def owner(self) -> OwnerView:
+        """What its owner sees and changes while the worker runs."""
+
     def seen(self, peers: Sequence[str]) -> Mapping[str, str]:
         """Return by its name what is remembered of each peer's log, as the peer has sealed it.
 
@@ -396,17 +407,6 @@ class Gate(Protocol):
 
     def revoked(self) -> Collection[str]:
         """Return the names of the approvals that were revoked.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-
-    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
-        """Return the runs whose results may not be loaded: stopped, or approved no more.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names; untrusted.
 
         Raises:
             AdmissionError: the log cannot be read.
