@@ -14,6 +14,8 @@ from mplang_core.device import (
     Lowering as Lowering,
     Transfer as Transfer,
     device_kinds as device_kinds,
+    device_of_party as device_of_party,
+    devices_of_parties as devices_of_parties,
     route as route,
     the_holder as the_holder,
     transfers as transfers,

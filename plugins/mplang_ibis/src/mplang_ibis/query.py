@@ -212,8 +212,8 @@ def admit(sql: str, names: Collection[str]) -> None:
         admit_on(con, sql, names)
 
 
-def schema_of(sql: str, tables: Mapping[str, TableType]) -> Any:
-    """Return the Arrow schema that DuckDB gives the result of one SELECT, without data.
+def types_of(sql: str, tables: Mapping[str, TableType]) -> list[tuple[str, str]]:
+    """Return the names and DuckDB's types of the columns of one SELECT, without data.
 
     Args:
         sql: in the dialect of DuckDB.
@@ -223,17 +223,19 @@ def schema_of(sql: str, tables: Mapping[str, TableType]) -> Any:
         AdmissionError: it is anything else, or DuckDB refuses it; names what.
 
     Example:
-        >>> schema_of('SELECT avg("p") AS "m" FROM "x"', {"x": TableType((("p", "int8"),))})
-        m: double
+        >>> types_of('SELECT sum("p") AS "s" FROM "x"', {"x": TableType((("p", "int8"),))})
+        [('s', 'HUGEINT')]
     """
     with _connect() as con:
         admit_on(con, sql, tables)
         for name, kind in tables.items():
             register(con, name, arrow.schema(kind).empty_table())
+        bound = bind(con, sql)
         try:
-            return bind(con, sql).limit(0).to_arrow_table().schema
+            bound.limit(0).to_arrow_table()
         except FAILURES as error:  # such as of a constant that does not fit
             raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
+        return [*zip(bound.columns, map(str, bound.types), strict=True)]
 
 
 def parse(sql: str) -> dict[str, Any]:
@@ -283,6 +285,9 @@ def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         raise AdmissionError("ibis.run: it is no SELECT that DuckDB reads") from None
     if found["error"]:
         reason = str(found["error_message"]).split("\n", 1)[0]
+        if "position" in found:
+            before = sql.encode()[: int(found["position"])]
+            reason = f"line {before.count(10) + 1}: {reason}"
         raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}")
     statements: list[dict[str, Any]] = found.get("statements", [])
     if len(statements) != 1:
