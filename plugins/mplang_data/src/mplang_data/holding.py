@@ -19,7 +19,7 @@ from mplang_data.description import (
     check_name,
 )
 from mplang_data.nan_values import without_nan
-from mplang_data.range_check import check_ranges
+from mplang_data.range_check import check_published
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
 
@@ -141,8 +141,9 @@ class Opened(NamedTuple):
             self.description.check_rows(found.num_rows)
         if self.description.nan is not None:
             found = without_nan(found, self.description.nan)
-        if ranges:
-            check_ranges(found, kind, ranges)
+        values = self.description.values_of(kind)
+        if ranges or values:
+            check_published(found, kind, ranges, values)
         return found
 
     def close(self) -> None:
