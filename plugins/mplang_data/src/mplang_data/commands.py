@@ -132,14 +132,23 @@ def _list(found: Any, as_json: bool) -> None:
 
 
 def _type(found: Description) -> str:
-    """Return a type with the ranges that are published."""
+    """Return a type with the ranges and values that are published."""
 
     def within(ends: Sequence[float] | None) -> str:
         return "" if ends is None else f" in [{ends[0]:.15g}, {ends[1]:.15g}]"
 
     if found.array is not None:
         return found.array + within(found.range)
-    return ", ".join(f"{n}: {k}{within(found.ranges.get(n))}" for n, k in found.columns.items())
+    return ", ".join(
+        f"{n}: {k}{within(found.ranges.get(n))}{_among(found.values.get(n, ()))}"
+        for n, k in found.columns.items()
+    )
+
+
+def _among(values: Sequence[str | int]) -> str:
+    more = ", …" if len(values) > MAX_SHOWN else ""
+    listed = json.dumps(values[:MAX_SHOWN], ensure_ascii=False)[1:-1]
+    return f" among {listed}{more}" if values else ""
 
 
 def _stored_here(config: str) -> list[dict[str, Any]]:

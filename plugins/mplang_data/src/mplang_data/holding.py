@@ -22,7 +22,7 @@ from mplang_data.description import (
     check_name,
 )
 from mplang_data.nan_values import without_nan
-from mplang_data.range_check import check_ranges
+from mplang_data.range_check import check_published
 from mplang_data.sources import Source, source_of
 from mplang_data.sources.files import close_all
 
@@ -156,13 +156,13 @@ def checked(value: Any, kind: BaseType, description: Description) -> Any:
     Raises:
         SourceError: it is something else.
     """
-    ranges = description.ranges_of(kind)
+    ranges, values = description.ranges_of(kind), description.values_of(kind)
     if isinstance(kind, TableType):
         description.check_rows(value.num_rows)
     if description.nan is not None:
         value = without_nan(value, description.nan)
-    if ranges:
-        check_ranges(value, kind, ranges)
+    if ranges or values:
+        check_published(value, kind, ranges, values)
     return value
 
 

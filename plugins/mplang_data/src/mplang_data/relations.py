@@ -72,6 +72,12 @@ class View:
         no_nan = self._floats if self._description.nan == "error" else []
         for column in {*no_nan, *(each for each in self._floats if each in ends)}:
             asked["nan", column] = f"coalesce(bool_or(isnan({self._value(column)})), false)"
+        values = self._description.values_of(self._kind)
+        for column, listed in values.items():
+            literals = ", ".join(map(_literal, listed))
+            # null is no value, and outside of no list
+            outside = f"{quoted(column)} NOT IN ({literals})"
+            asked["other", column] = f"coalesce(bool_or({outside}), false)"
         if not asked:
             return
         sql = f"SELECT {', '.join(asked.values())} FROM {self._relation}"
@@ -81,6 +87,11 @@ class View:
         for column in no_nan:
             if found["nan", column]:
                 raise SourceError(f"column {column!r} has NaN, which is an error by its catalogue")
+        for column in values:
+            if found["other", column]:
+                raise SourceError(
+                    f"column {column!r} has values that are not in the list published"
+                )
         for column, (low, high) in ends.items():
             smallest, largest = found["low", column], found["high", column]
             is_within = smallest is None or low <= smallest <= largest <= high
@@ -88,6 +99,10 @@ class View:
                 raise SourceError(
                     f"column {column!r} has numbers outside of the range that is published"
                 )
+
+
+def _literal(value: object) -> str:
+    return text(value) if isinstance(value, str) else str(value)
 
 
 def quoted(name: str) -> str:
