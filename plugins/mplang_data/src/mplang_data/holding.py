@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
@@ -21,6 +22,7 @@ from mplang_data.description import (
 from mplang_data.nan_values import without_nan
 from mplang_data.range_check import check_ranges
 from mplang_data.sources import Source, source_of
+from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.files import close_all
 
 
@@ -32,6 +34,7 @@ class DataSet(Description):
         readers: the coordinators that may name it; nobody by default.
         size: bytes that it may have in memory where it is read: rows of a database, and what a
             process takes that reads or checks it.
+        csv: how CSV files of it are written; by default as programs write them.
 
     See :class:`Description` for the other fields.
 
@@ -48,6 +51,7 @@ class DataSet(Description):
     source: str
     readers: tuple[str, ...] = ()
     size: int = Field(default=SIZE, gt=0, strict=True)
+    csv: CsvOptions = CsvOptions()
 
     @field_validator("source")
     @classmethod
@@ -60,6 +64,18 @@ class DataSet(Description):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return source
+
+    @model_validator(mode="after")
+    def _check_csv(self) -> DataSet:
+        if self.csv != CsvOptions() and self.kind != "csv":
+            raise ValueError(f"csv has the options of CSV files, and its source is {self.kind}")
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of its source's methods, as plain data: none, or ``options``."""
+        options = self.csv.model_dump(mode="json", exclude_defaults=True)
+        return {"options": options} if options else {}
 
     @property
     def kind(self) -> str:
@@ -103,7 +119,7 @@ class DataSet(Description):
             raise NotOfferedError(refused)
         source = source_of(self.kind)
         files = source.open(self.where, wanted, size=self.size)
-        return Opened(source, self.description, files)
+        return Opened(source, self.description, files, self.arguments)
 
     @property
     def description(self) -> Description:
@@ -118,11 +134,13 @@ class Opened(NamedTuple):
         source: the kind of its source.
         description: what its owner says.
         files: descriptors of open files, which :meth:`close` closes.
+        arguments: keyword arguments of the source's methods; see :attr:`DataSet.arguments`.
     """
 
     source: Source
     description: Description
     files: Sequence[int]
+    arguments: Mapping[str, Any] = MappingProxyType({})
 
     def read(self, kind: BaseType) -> Any:
         """Read it, or a part of it.
@@ -136,7 +154,8 @@ class Opened(NamedTuple):
         Raises:
             SourceError: the source does not hold what its owner says.
         """
-        found, ranges = self.source.read(self.files, kind), self.description.ranges_of(kind)
+        found = self.source.read(self.files, kind, **self.arguments)
+        ranges = self.description.ranges_of(kind)
         if isinstance(kind, TableType):
             self.description.check_rows(found.num_rows)
         if self.description.nan is not None:

@@ -192,6 +192,7 @@ class DataSetServer:
         log.info("%s reads data set %s", coordinator, name)
         data_set = sets[name]
         fields = {"kind": data_set.kind, "description": data_set.public()}
+        fields["arguments"] = data_set.arguments
         return fields, opened.files, None
 
     def release(self, session: str) -> None:
@@ -242,7 +243,8 @@ class DataSetClient:
             raise SourceUnreachableError(answer["failed"])
         if "failed" in answer:
             raise SourceError(answer["failed"])
-        opened = Opened(source_of(answer["kind"]), Description(**answer["description"]), files)
+        source, description = source_of(answer["kind"]), Description(**answer["description"])
+        opened = Opened(source, description, files, answer["arguments"])
         try:
             yield opened
         finally:
