@@ -60,6 +60,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     files = source.open(data_set.where, data_set.type, data_set.match, rows=whole, size=size)
     try:
         asked = {"kind": data_set.kind, "description": data_set.public(), "whole": whole}
+        asked["arguments"] = data_set.arguments
         rows = run_apart("mplang_data.check", asked, files, size=size)
     finally:
         close_all(files)
@@ -76,12 +77,13 @@ def _reach(asked: dict[str, Any], files: Sequence[int]) -> Reach:
 def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
     """Compare open files with a description; return the number of rows, if it is known."""
     source, description = source_of(asked["kind"]), Description(**asked["description"])
-    rows = source.probe(files, description.type, description.match)
+    arguments = asked.get("arguments", {})
+    rows = source.probe(files, description.type, description.match, **arguments)
     if rows is not None:
         description.check_rows(rows)
     if not asked["whole"]:
         return rows
-    found = Opened(source, description, files).read(description.type)
+    found = Opened(source, description, files, arguments).read(description.type)
     if isinstance(found, Scan):
         _read_all(found)
     return getattr(found, "num_rows", None)

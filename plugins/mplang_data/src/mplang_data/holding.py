@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from mplang_tables.ext import Place
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
@@ -24,6 +25,7 @@ from mplang_data.description import (
 from mplang_data.nan_values import without_nan
 from mplang_data.range_check import check_published
 from mplang_data.sources import Source, source_of
+from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.files import close_all
 
 
@@ -37,6 +39,7 @@ class DataSet(Description):
             process takes that reads or checks it.
         seconds: time after which a reading or a query of it is ended.
         result_rows: rows that a query of it gives at most.
+        csv: how CSV files of it are written; by default as programs write them.
 
     See :class:`Description` for the other fields.
 
@@ -55,6 +58,7 @@ class DataSet(Description):
     size: int = Field(default=SIZE, gt=0, strict=True)
     seconds: float = Field(default=TIMEOUT, gt=0, le=604_800)
     result_rows: int = Field(default=MAX_ROWS, gt=0, le=MAX_ROWS, strict=True)
+    csv: CsvOptions = CsvOptions()
 
     @field_validator("source")
     @classmethod
@@ -67,6 +71,18 @@ class DataSet(Description):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return source
+
+    @model_validator(mode="after")
+    def _check_csv(self) -> DataSet:
+        if self.csv != CsvOptions() and self.kind != "csv":
+            raise ValueError(f"csv has the options of CSV files, and its source is {self.kind}")
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of its source's methods, as plain data: none, or ``options``."""
+        options = self.csv.model_dump(mode="json", exclude_defaults=True)
+        return {"options": options} if options else {}
 
     @property
     def kind(self) -> str:
@@ -110,7 +126,7 @@ class DataSet(Description):
             raise NotOfferedError(refused)
         source = source_of(self.kind)
         files = source.open(self.where, wanted, size=self.size)
-        return Opened(source, self.description, files)
+        return Opened(source, self.description, files, self.arguments)
 
     @property
     def description(self) -> Description:
@@ -125,11 +141,13 @@ class Opened(NamedTuple):
         source: the kind of its source.
         description: what its owner says.
         files: descriptors of open files, which :meth:`close` closes.
+        arguments: keyword arguments of the source's methods; see :attr:`DataSet.arguments`.
     """
 
     source: Source
     description: Description
     files: Sequence[int]
+    arguments: Mapping[str, Any] = MappingProxyType({})
 
     def read(self, kind: BaseType) -> Any:
         """Read it, or a part of it.
@@ -143,7 +161,8 @@ class Opened(NamedTuple):
         Raises:
             SourceError: the source does not hold what its owner says.
         """
-        return checked(self.source.read(self.files, kind), kind, self.description)
+        value = self.source.read(self.files, kind, **self.arguments)
+        return checked(value, kind, self.description)
 
     def close(self) -> None:
         """Close its files; what was read stays."""

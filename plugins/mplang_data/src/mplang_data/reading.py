@@ -102,9 +102,7 @@ def query(
     return _run(tables, fields, min(each.data_set.size for each in tables.values()), watch)
 
 
-def _run(
-    tables: Mapping[str, Asked], fields: Mapping[str, Any], size: int, watch: Watch
-) -> Result:
+def _run(tables: Mapping[str, Asked], fields: Mapping[str, Any], size: int, watch: Watch) -> Result:
     seconds = min(each.data_set.seconds for each in tables.values())
     rows = min(each.data_set.result_rows for each in tables.values())
     limits = {"seconds": seconds, "result": {"rows": rows, "size": size}}
@@ -157,6 +155,7 @@ def _opened(
             told[name] = {
                 "kind": data_set.kind, "where": data_set.where, "files": list(numbers),
                 "description": data_set.public(), "type": str(kind),
+                "arguments": dict(data_set.arguments),
             }  # fmt: skip
         yield files, told, versions
     finally:

@@ -19,9 +19,7 @@ class View:
         kind: the columns that are read.
     """
 
-    def __init__(
-        self, con: Any, relation: str, description: Description, kind: TableType
-    ) -> None:
+    def __init__(self, con: Any, relation: str, description: Description, kind: TableType) -> None:
         self._con = con
         self._relation = relation
         self._description = description
@@ -106,12 +104,12 @@ def _literal(value: object) -> str:
 
 
 def quoted(name: str) -> str:
-    '''Return a name as SQL reads it.
+    """Return a name as SQL reads it.
 
     Example:
         >>> print(quoted('net "pay"'))
         "net ""pay\"""
-    '''
+    """
     return '"' + name.replace('"', '""') + '"'
 
 

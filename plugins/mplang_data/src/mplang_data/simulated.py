@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -11,23 +12,17 @@ import numpy as np
 from mplang_tables.ext import AtSource
 
 from mplang_core import BaseType, TableType, TensorType
-from mplang_core.ext import ConfigError, array_of, plugin_manager, type_of
+from mplang_core.ext import ConfigError, array_of, type_of
 from mplang_data import reading
 from mplang_data.client import query_here, result_of
 from mplang_data.description import Description, NoDataSetError, NotOfferedError, Ranges, check_name
 from mplang_data.holding import DataSet, Opened, checked
 from mplang_data.known import Catalogue
 from mplang_data.refusals import explaining
-from mplang_data.sources import GROUP, source_of
+from mplang_data.sources import source_of, source_of_path
 from mplang_data.stored import Storage
 
-_KINDS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".npy": "npy",
-}
+log = logging.getLogger("mplang.data")
 
 
 class Described(NamedTuple):
@@ -169,11 +164,9 @@ def _description(value: Any) -> Description:
 
 def _of_path(path: str) -> DataSet:
     """Return the data set of a file, all of which is offered."""
-    kind, _, where = path.partition(":")
-    if not where or kind not in plugin_manager.names(GROUP):
-        kind, where = _KINDS.get(os.path.splitext(path)[1].lower(), ""), path
-    if not kind:
-        raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
-    from mplang_data.schema import schema_of
+    from mplang_data.schema import propose
 
-    return schema_of(f"{kind}:{where}", os.getcwd())
+    data_set, _, doubts = propose(source_of_path(path), os.getcwd())
+    for doubt in doubts:
+        log.warning("%s is read as its catalogue may not mean it: %s", path, doubt)
+    return data_set

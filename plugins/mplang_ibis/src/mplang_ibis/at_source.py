@@ -114,8 +114,9 @@ def run(
                 rows, size = rows + part.num_rows, size + part.nbytes
                 if rows > bounds.rows or size > bounds.size:
                     raise KernelError(
-                        f"{op}: the query gives more than {bounds.rows} rows or {bounds.size} bytes, "
-                        "as its owner permits (result, in the catalogue); aggregate or filter more"
+                        f"{op}: the query gives more than the {bounds.rows} rows, or {bounds.size} "
+                        "bytes, that the owner permits (result_rows and size, in the catalogue); "
+                        "aggregate it, or filter more"
                     )
                 write(part)
         except duckdb.InterruptException:

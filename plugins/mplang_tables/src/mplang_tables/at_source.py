@@ -13,9 +13,7 @@ from mplang_core.ext import Graph, Operation, QueriesSources, Value, interface_o
 class Place(Protocol):
     """Place where tables are, as a worker's catalogue."""
 
-    def query(
-        self, sql: str, tables: Mapping[str, AtSource], gives: TableType, *, op: str
-    ) -> Any:
+    def query(self, sql: str, tables: Mapping[str, AtSource], gives: TableType, *, op: str) -> Any:
         """Run one SELECT on tables where they are.
 
         Args:

@@ -74,6 +74,7 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Table]:
                 source_of(each["kind"]),
                 Description(**each["description"]),
                 [files[i] for i in each["files"]],
+                each["arguments"],
             ),
             parse_base_type(each["type"]),
         )
@@ -153,7 +154,8 @@ def _write(file: int, table: Table, result: Mapping[str, int]) -> None:
     from mplang_tables import arrow
     from mplang_tables.ext import Scan
 
-    value = table.opened.source.read(table.opened.files, table.kind)
+    opened = table.opened
+    value = opened.source.read(opened.files, table.kind, **opened.arguments)
     if isinstance(value, np.ndarray):
         with os.fdopen(os.dup(file), "wb") as sink:
             np.save(sink, value, allow_pickle=False)
@@ -177,10 +179,7 @@ def _writer(file: int, kind: TableType) -> Iterator[Callable[[Any], None]]:
     from mplang_tables import arrow
 
     schema = arrow.schema(kind)
-    with (
-        os.fdopen(os.dup(file), "wb") as sink,
-        pa.ipc.new_file(sink, schema) as writer,
-    ):
+    with os.fdopen(os.dup(file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         yield writer.write_table
 
 
