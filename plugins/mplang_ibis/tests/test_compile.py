@@ -261,11 +261,11 @@ OTHER = ibis.table({"a": "int64"}, name="other")
 @pytest.mark.parametrize(
     ("fn", "message"),
     [
-        (lambda t: t.mutate(x=ibis.random()), "the function random"),
-        (lambda t: t.mutate(x=ibis.now()), "CURRENT_TIMESTAMP"),
+        (lambda t: t.mutate(x=ibis.random()), "random, which gives other values in"),
+        (lambda t: t.mutate(x=ibis.now()), "CURRENT_TIMESTAMP.*write the time as a constant"),
         (lambda t: t.mutate(x=ibis.today()), "CURRENT_DATE"),
         (lambda t: t.mutate(x=ibis.uuid()), "the function uuid"),
-        (lambda t: t.sample(0.5), "party: sample"),
+        (lambda t: t.sample(0.5), "party: sample, which takes other rows in each run"),
         (lambda t: t.sample(0.5, method="block", seed=1), "sample"),
         (lambda t: t.cross_join(ibis.memtable({"a": [1]})), "a memtable"),
         (lambda t: t.mutate(x=plus_one(t.id)), "the function plus_one"),

@@ -13,7 +13,7 @@ from mplang_ibis import query, settings
 from mplang_ibis.allowlist import FUNCTIONS, PROCESS
 from mplang_ibis.ops import RUN
 from mplang_ibis.sql import NAME
-from mplang_tables import table
+from mplang_tables import arrow, table
 
 import mplang_core as mp
 from mplang_core.errors import AdmissionError, PartyError, TraceError, VerifyError
@@ -426,3 +426,14 @@ def test_what_a_program_says_of_the_op_is_written_down():
 def test_a_result_that_is_not_what_was_declared_is_refused(sim, sql, message):
     with pytest.raises(PartyError, match=message):
         run(sim, sql)
+
+
+def test_no_value_that_a_query_does_not_give_is_beneath_its_nulls():
+    """DuckDB leaves there what its memory held: here a column that the query only reads."""
+    rows = 5000
+    data = pa.table({"id": range(rows), "secret": range(10**6, 10**6 + rows)})
+    sql = "SELECT lag(secret) OVER (PARTITION BY id ORDER BY secret) AS a FROM x"
+    found = query.run_sql(sql, {"x": data}, GIVES)
+    assert found.column("a").null_count == rows
+    _, (_, memory) = arrow.write(found)
+    assert not any(bytes(memory))

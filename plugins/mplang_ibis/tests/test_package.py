@@ -52,7 +52,17 @@ def test_each_op_describes_itself_with_an_example():
 
 @pytest.mark.parametrize(
     "name",
-    ["dialects", "frontend", "query", "result_types", "sql_of_tables", "sql_text", "statement"],
+    [
+        "dialects",
+        "frontend",
+        "query",
+        "result_types",
+        "sql_of_tables",
+        "sql_text",
+        "statement",
+        "varying",
+        "repeatable",
+    ],
 )
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"mplang_ibis.{name}")

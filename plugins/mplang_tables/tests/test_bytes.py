@@ -158,3 +158,33 @@ def test_what_is_no_such_table_is_refused(kind, header, buffers):
 def test_what_is_no_table_is_not_written(value):
     with pytest.raises(WireError, match="cannot write a table"):
         encode(KIND, value)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.bool_(), pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.date32(),
+        pa.time64("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.decimal128(38, 3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_no_byte_beneath_a_null_is_written(kind):
+    """DuckDB leaves there what its memory held, such as values that a query does not give."""
+    size = kind.byte_width if kind.bit_width > 1 else 1
+    one = b"\x07" + bytes(size - 1)
+    column = pa.Array.from_buffers(kind, 3, [pa.py_buffer(b"\x05"), pa.py_buffer(one * 3)])
+    table = pa.table({"x": column.slice(1)})  # null, and a value
+    _, (validity, data) = arrow.write(table)
+    assert bytes(validity) == b"\x02"
+    assert bytes(data) == (bytes(size) + one if kind.bit_width > 1 else b"\x02")
+    assert arrow.read(arrow.type_of(table), 2, [validity, data]).equals(table)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()], ids=str)
+def test_no_text_beneath_a_null_is_written(kind):
+    offsets = pa.array([0, 1, 7, 8], pa.int32()).buffers()[1]
+    column = pa.Array.from_buffers(
+        kind, 3, [pa.py_buffer(b"\x05"), offsets, pa.py_buffer(b"asecretb")]
+    )
+    _, (_, _, data) = arrow.write(pa.table({"x": column}))
+    assert bytes(data) == b"ab"

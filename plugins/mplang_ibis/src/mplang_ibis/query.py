@@ -21,6 +21,7 @@ from mplang_ibis import settings
 from mplang_ibis.allowlist import FUNCTIONS, KINDS, PROCESS
 from mplang_ibis.joins import check_joins
 from mplang_ibis.sql import NAME, quoted
+from mplang_ibis.varying import why_not_repeatable
 
 MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split more, holding the GIL
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
@@ -315,7 +316,7 @@ def _check(node: dict[str, Any], known: Collection[str]) -> None:
         _refuse(kind.replace("_", " ").lower())
     for key in ("sample", "at_clause"):
         if key in node:
-            _refuse(key.replace("_", " "))
+            _refuse(f"{key.replace('_', ' ')}{why_not_repeatable(key)}")
     if kind == "BASE_TABLE":
         parts = [node.get(key) for key in ("catalog_name", "schema_name", "table_name")]
         name = ".".join(filter(None, parts))
@@ -324,9 +325,11 @@ def _check(node: dict[str, Any], known: Collection[str]) -> None:
     if kind in ("FUNCTION", "WINDOW"):
         name = node["function_name"].lower()
         if name not in FUNCTIONS and not _OPERATOR.fullmatch(name):
-            _refuse(f"the function {name}")
+            _refuse(f"the function {name}{why_not_repeatable(name)}")
     if kind == "COLUMN_REF" and ".".join(node["column_names"]).lower() in PROCESS:
-        _refuse(f"the word {node['column_names'][0]} without a table; it may ask the process")
+        word = node["column_names"][0]
+        why = why_not_repeatable(word) or "; it may ask the process"
+        _refuse(f"the word {word} without a table{why}")
 
 
 def _refuse(what: str) -> NoReturn:

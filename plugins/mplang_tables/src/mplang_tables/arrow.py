@@ -200,8 +200,33 @@ def cast(found: Any, kind: TableType) -> Any:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
+def without_hidden(column: Any) -> Any:
+    r"""Return a column with zeros, and no texts, in the memory of its null cells.
+
+    DuckDB leaves there what its memory held, such as values of rows and columns that a query does
+    not give.
+
+    Args:
+        column: a ``pyarrow.Array``.
+
+    Example:
+        >>> memory = [pa.py_buffer(b"\1"), pa.py_buffer(b"\1\7")]
+        >>> hidden = pa.Array.from_buffers(pa.int8(), 2, memory)
+        >>> without_hidden(hidden).buffers()[1].to_pybytes()[:2]
+        b'\x01\x00'
+    """
+    if not column.null_count:
+        return column
+    kind = column.type
+    data = [pa.py_buffer(bytes(16))] * (kind.num_buffers - 1)
+    (empty,) = pa.Array.from_buffers(kind, 1, [None, *data])
+    validity = pa.concat_arrays([column, pa.array([], kind)]).buffers()[0]  # without an offset
+    filled = column.fill_null(empty).buffers()
+    return pa.Array.from_buffers(kind, len(column), [validity, *filled[1:]])
+
+
 def write(value: Any) -> tuple[int, list[Any]]:
-    """Return a table as Arrow's memory layout; a copy, without data outside of a slice.
+    """Return a table as Arrow's memory layout; a copy, without data outside of a slice or of nulls.
 
     Returns:
         The number of rows, and per column its validity bitmap (empty without nulls), for strings
@@ -224,7 +249,7 @@ def write(value: Any) -> tuple[int, list[Any]]:
     for column in value.columns:
         empty = pa.array([], column.type)
         try:
-            found = pa.concat_arrays([*column.chunks, empty, empty]).buffers()
+            found = without_hidden(pa.concat_arrays([*column.chunks, empty, empty])).buffers()
         except pa.ArrowException as error:
             raise ValueError(str(error)) from error
         for buffer, size in zip(found, _sizes(column.type, rows), strict=True):
