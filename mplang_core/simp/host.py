@@ -137,7 +137,8 @@ class SimpHost(Interpreter, InterpContext):
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(_LaunchKernels("host kernel"), owner=self)
         self._callers: Sequence[MutableMapping[Program, Program]] = tuple(
-            weakref.WeakKeyDictionary() for _ in range(2)  # of whole programs, and of steps
+            weakref.WeakKeyDictionary()
+            for _ in range(2)  # of whole programs, and of steps
         )
         self._count = itertools.count()
         self._evaluations = itertools.count()

@@ -16,8 +16,8 @@ from mplang_core.namespace import Namespace
 class Pass(Protocol):
     """Protocol of a pass: a named, documented pure function from programs to programs.
 
-    One with a true attribute ``for_steps`` is applied by hosts, too, before they interpret a program
-    op by op.
+    Hosts, too, apply one with a true attribute ``for_steps``, before they interpret a program op by
+    op.
     """
 
     __name__: str

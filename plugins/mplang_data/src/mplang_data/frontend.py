@@ -110,7 +110,7 @@ def published_values(party: str, name: str, column: str) -> tuple[str | int, ...
     ctx = mp.cur_ctx()
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
-    owner, _ = _reader(cluster, party, read)
+    owner = cluster.nodes[device_of_party(cluster, party, read).mask.first].name
     asked = f"values of column {column!r} in data set {name!r} of {owner}"
     try:
         check_name(name)

@@ -104,12 +104,7 @@ def _literal(value: object) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL reads it.
-
-    Example:
-        >>> print(quoted('net "pay"'))
-        "net ""pay\"""
-    """
+    """Return a name as SQL reads it."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -6,6 +6,7 @@ A connection takes 13 ms. So a process that forks others opens one, and each of 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from mplang_core.ext import KernelError
 from mplang_ibis import query, settings
 from mplang_ibis.joins import check_joins
 from mplang_ibis.query import register as register
+from mplang_ibis.repeatable import may_use_threads
 
 BATCH = 64 << 10  # rows
 
@@ -48,7 +50,7 @@ def prepare() -> None:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """Return a connection that reads files and attaches databases, until :func:`lock`."""
+    """Return a connection that reads files and attaches databases, until :func:`leave`."""
     return _ready.pop() if _ready else _open()
 
 
@@ -60,22 +62,17 @@ def _open() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def lock(
-    con: duckdb.DuckDBPyConnection, paths: Sequence[str], memory: int, threads: int = 1
-) -> None:
-    """Leave a connection some files alone, and no way to change its settings.
+def leave(con: duckdb.DuckDBPyConnection, paths: Sequence[str], memory: int) -> None:
+    """Leave a connection some files alone.
 
     Args:
         con: the connection.
         paths: the files that it reads.
         memory: bytes that it may take.
-        threads: how many it may use.
     """
     con.execute("SET allowed_paths = $1", [list(paths)])
     con.execute("SET enable_external_access = false")
     con.execute(f"SET memory_limit = '{memory}B'")
-    con.execute(f"SET threads = {threads}")
-    con.execute("SET lock_configuration = true")
 
 
 def run(
@@ -89,7 +86,7 @@ def run(
     """Run one SELECT on a connection that knows its tables.
 
     Args:
-        con: the connection, which is locked.
+        con: the connection, which reads nothing else; it is locked.
         sql: in the dialect of DuckDB.
         names: the names of the tables.
         gives: the type of the result.
@@ -106,6 +103,8 @@ def run(
     """
     op, rows, size = "ibis.run", 0, 0
     query.admit_on(con, sql, names)
+    con.execute(f"SET threads = {_threads(con, sql)}")
+    con.execute("SET lock_configuration = true")
     with query.limited(con, op, bounds.seconds):
         bound = query.bind(con, sql)
         try:
@@ -125,6 +124,13 @@ def run(
             raise query.failure(bound, error, op) from error
         check_joins(json.loads(con.get_profiling_information("json")), op)
     return rows
+
+
+def _threads(con: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """Return how many threads a query may use, so that its result has the same bytes each time."""
+    if not may_use_threads(sql, con):
+        return 1
+    return settings.current.threads or len(os.sched_getaffinity(0))
 
 
 def _cast(batch: Any, gives: TableType, op: str) -> Any:

@@ -123,7 +123,7 @@ def _query(asked: Mapping[str, Any], tables: Sequence[Table], file: int) -> dict
     names = [each.name for each in tables]
     gives = parse_base_type(asked["gives"])
     assert isinstance(gives, TableType)
-    at_source.lock(con, [path for each in tables for path in _paths(each)], asked["size"])
+    at_source.leave(con, [path for each in tables for path in _paths(each)], asked["size"])
     for each in tables:
         _attach(con, each)
     bounds = at_source.Bounds(asked["size"], asked["seconds"], result["rows"], result["size"])

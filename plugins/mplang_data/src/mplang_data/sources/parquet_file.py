@@ -37,8 +37,8 @@ class ParquetFiles(Files):
 
     def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
         """Return a reading of the files; see :class:`mplang_data.sources.SqlSource`."""
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         from mplang_data.columns import check_schema, reading
         from mplang_data.relations import text
