@@ -16,8 +16,8 @@ from mplang_core.namespace import Namespace
 class Pass(Protocol):
     """Protocol of a pass: a named, documented pure function from programs to programs.
 
-    Hosts, too, apply one with a true attribute ``for_steps``, before they interpret a program op by
-    op.
+    Where it has an attribute ``for_steps``, that is the pass that hosts apply before they interpret
+    a program op by op.
     """
 
     __name__: str
@@ -104,7 +104,7 @@ def stepped(program: Program) -> Program:
     Raises:
         VerifyError: the result of a pass is invalid.
     """
-    return run_passes(program, [p for p in _installed() if getattr(p, "for_steps", False)])
+    return run_passes(program, [p.for_steps for p in _installed() if hasattr(p, "for_steps")])
 
 
 def _passed(program: Program) -> Program:

@@ -196,13 +196,13 @@ def test_a_parquet_file_that_is_damaged_where_it_is_read_is_told_by_its_name(tmp
     source = bank(f"parquet:{tmp_path}/a.parquet", columns={"a": "int64"}, match=[])
     programs = {
         "ibis.run": lambda t: mp.device("PB")(lambda t: t.agg(s=t.a.sum()))(t),
-        "table.to_tensor": lambda t: mp.device("PB")(to_tensor)(t, rows=50_000),
+        "data.read": lambda t: mp.device("PB")(to_tensor)(t, rows=50_000),
     }
     with on_simulator(source) as made:
         for op, use in programs.items():
-            with pytest.raises(PartyError, match=f"in {op} at .*data set 'people' is damaged"):
+            with pytest.raises(PartyError, match=f"in {op} at .*'people' is not .*: it is damaged"):
                 mp.evaluate(made, lambda use=use: use(read()()))
-            assert "data set 'people' is damaged" in caplog.text
+            assert "'people' is not what is published: it is damaged" in caplog.text
             caplog.clear()
     with pytest.raises(SourceError, match="damaged"):
         check_data_set(read_data_sets(source["bank"], "/")["people"])

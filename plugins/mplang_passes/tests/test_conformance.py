@@ -17,6 +17,10 @@ class TestAgreements(PassSuite):
     name = "clear_agreements"
 
 
+class TestReads(PassSuite):
+    name = "bring_reads"
+
+
 class TestPlugin(PluginSuite):
     distribution = "mplang-passes"
     heavy = ("jax", "spu", "duckdb", "pyarrow", "pytest", "hypothesis")

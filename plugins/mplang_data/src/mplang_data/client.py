@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, cast
@@ -23,6 +25,7 @@ from mplang_data.questions import Ask
 from mplang_data.refusals import explaining
 from mplang_data.sources import source_of
 
+RUNS = 64  # that are compared: an engine executes few at once
 _RAISED: Mapping[str, type[Exception]] = {
     "unknown": NoDataSetError,
     "refused": NotOfferedError,
@@ -42,6 +45,7 @@ class DataSetClient:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
+        self._versions = Versions()
 
     def read(self, name: str, kind: BaseType, ranges: Ranges, *, perhaps: bool) -> Any:
         """Read a data set; wait for the front. See :class:`DataSets`."""
@@ -63,7 +67,8 @@ class DataSetClient:
             answer, files = self._asked("query", args)
             if "whole" in answer:
                 return query_here(self, sql, tables, gives, op=op)
-            return result_of(files, tables, answer["versions"], gives)
+            self._versions.check(tables, answer["versions"])
+            return result_of(files, gives)
 
     def _asked(
         self, method: str, args: Mapping[str, Any]
@@ -91,27 +96,41 @@ def query_here(
     return run_sql(sql, whole, gives, op=op)
 
 
-def result_of(
-    files: Sequence[int],
-    tables: Mapping[str, AtSource],
-    versions: Mapping[str, str | None],
-    gives: TableType,
-) -> Any:
+def result_of(files: Sequence[int], gives: TableType) -> Any:
     """Return what a query gave.
 
     Args:
         files: descriptors of what it gave, which are closed.
-        tables: the tables of the query by their names in the SQL.
-        versions: by these names what tells whether the source has changed.
-        gives: the type of the result.
-
-    Raises:
-        SourceError: a source has changed since another query of this run read the same table.
+        gives: its type.
     """
     with closing(Opened(source_of("arrow"), Description(columns=dict(gives.columns)), files)) as it:
-        for name, each in tables.items():
-            facts = cast(Facts, each.facts)
-            if facts.version not in (None, versions[name]):
-                raise SourceError("it has changed since this run has read it before; run it again")
-            each.facts = facts._replace(version=versions[name])
         return it.read(gives)
+
+
+class Versions:
+    """What queries of a run saw of the sources: a run sees one state of each."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, dict[str, str | None]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def check(self, tables: Mapping[str, AtSource], versions: Mapping[str, str | None]) -> None:
+        """Compare what a query saw with what others of its run did.
+
+        Args:
+            tables: the tables of the query by their names in the SQL.
+            versions: by these names what differs after a source has changed; ``None`` if nothing
+                tells that.
+
+        Raises:
+            SourceError: a source has changed.
+        """
+        with self._lock:
+            for name, each in tables.items():
+                seen = self._seen.setdefault(cast(Facts, each.facts).run, {})
+                if seen.setdefault(each.name, versions[name]) != versions[name]:
+                    raise SourceError(
+                        "it has changed since this run has read it before; run it again"
+                    )
+            while len(self._seen) > RUNS:
+                self._seen.popitem(last=False)

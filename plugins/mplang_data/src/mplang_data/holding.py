@@ -191,12 +191,12 @@ class Facts(NamedTuple):
     Attributes:
         ranges: ranges that the program counts on.
         perhaps: whether private data may decide that it is read.
-        version: what tells whether its source has changed; ``None`` until a query has read it.
+        run: name of the run that reads it.
     """
 
     ranges: Ranges
     perhaps: bool
-    version: str | None = None
+    run: str
 
 
 class DataSets(Place, Protocol):

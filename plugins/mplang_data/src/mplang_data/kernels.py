@@ -35,7 +35,7 @@ def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> An
         if getattr(place, "read", None) is None:  # a party without data sets
             raise NoDataSetError(name)
         if isinstance(type, TableType) and stays_at_source(ctx.op, ctx.graph):
-            return AtSource(type, name, place, Facts(tuple(ranges), perhaps))
+            return AtSource(type, name, place, Facts(tuple(ranges), perhaps, ctx.run))
         return place.read(name, type, ranges, perhaps=perhaps)
 
 

@@ -26,15 +26,14 @@ class View:
         self._kind = kind
         self._floats = [name for name, type in kind.columns if type in ("float", "double")]
 
-    def is_exact(self) -> bool:
-        """Return whether DuckDB reads the columns by the types that they are declared with."""
-        columns = ", ".join(quoted(name) for name, _ in self._kind.columns)
-        empty = self._con.sql(f"SELECT {columns} FROM {self._relation} LIMIT 0").to_arrow_table()
+    def misfit(self) -> SourceError | None:
+        """Return why DuckDB does not read the columns by the types that they are declared with."""
+        empty = self._con.sql(f"SELECT * FROM {self._relation} LIMIT 0").to_arrow_table()
         try:
             check_schema(empty.schema, self._kind)
-        except SourceError:
-            return False
-        return True
+        except SourceError as error:
+            return error
+        return None
 
     def create(self, name: str) -> None:
         """Check the rows, and give the view its name.

@@ -14,7 +14,7 @@ from mplang_tables.ext import AtSource
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import ConfigError, array_of, type_of
 from mplang_data import reading
-from mplang_data.client import query_here, result_of
+from mplang_data.client import Versions, query_here, result_of
 from mplang_data.description import Description, NoDataSetError, NotOfferedError, Ranges, check_name
 from mplang_data.holding import DataSet, Opened, checked
 from mplang_data.known import Catalogue
@@ -49,6 +49,7 @@ class HeldData:
 
     def __init__(self, data_sets: Mapping[str, DataSet | Described]) -> None:
         self._sets = data_sets
+        self._versions = Versions()
         self.stored: Storage | None = None
 
     def read(self, name: str, kind: BaseType, ranges: Ranges, *, perhaps: bool) -> Any:
@@ -71,7 +72,8 @@ class HeldData:
                     return query_here(self, sql, tables, gives, op=op)
                 asked[name] = reading.Asked(there, each.kind)
             result = reading.query(asked, sql, gives, {}, _unwatched)
-            return result_of([result.file], tables, result.versions, gives)
+            self._versions.check(tables, result.versions)
+            return result_of([result.file], gives)
 
     def _offered(
         self, name: str, kind: BaseType, ranges: Ranges

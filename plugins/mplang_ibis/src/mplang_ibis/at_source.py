@@ -25,7 +25,12 @@ BATCH = 64 << 10  # rows
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     name: value for name, value in query.LOCKED.items() if name != "enable_external_access"
 }
+_OF_QUERIES = (*query.OF_VALUES, duckdb.OutOfMemoryException, UnicodeDecodeError)
 _ready: list[duckdb.DuckDBPyConnection] = []
+
+
+class DamagedError(Exception):
+    """DuckDB cannot read a source."""
 
 
 class Bounds(NamedTuple):
@@ -100,6 +105,7 @@ def run(
         AdmissionError: the SQL is not allowed; names what is refused.
         KernelError: it exceeds a bound, a join gave too many rows, the result does not fit in the
             type, or DuckDB fails on the data: its reason may have values, and is for the owner.
+        DamagedError: a source cannot be read.
     """
     op, rows, size = "ibis.run", 0, 0
     query.admit_on(con, sql, names)
@@ -120,8 +126,10 @@ def run(
                 write(part)
         except duckdb.InterruptException:
             raise
-        except query.FAILURES as error:
+        except _OF_QUERIES as error:
             raise query.failure(bound, error, op) from error
+        except query.FAILURES as error:
+            raise DamagedError(str(error)) from error
         check_joins(json.loads(con.get_profiling_information("json")), op)
     return rows
 

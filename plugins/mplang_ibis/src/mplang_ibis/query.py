@@ -28,7 +28,7 @@ _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs beg
 MAX_TRIED = 64  # columns of a failed result, each of which is tried alone
 _SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
 FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
-_OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
+OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -89,7 +89,7 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
 
 def failure(bound: duckdb.DuckDBPyRelation, error: Exception, op: str) -> KernelError:
     """Return what is raised for a query that fails on the data."""
-    at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
+    at = _failing(bound) if isinstance(error, OF_VALUES) else ""
     return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}")
 
 

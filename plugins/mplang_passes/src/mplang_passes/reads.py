@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from mplang_core import Program
@@ -28,6 +30,8 @@ def bring_reads(program: Program) -> Program:
     """Move what reads a table into each ``pcall_static`` that only queries it.
 
     A read stays where anything else is done with its table, or a query has another operand, too.
+    Queries of one table then read it each for itself: within a run, the party compares what they
+    see. So for steps, which are runs of their own, a table that several of them query is read once.
 
     Example:
         >>> from mplang_core import parse
@@ -37,16 +41,22 @@ def bring_reads(program: Program) -> Program:
         >>> bring_reads(program) is program
         True
     """
-    return rewrite_graphs(program, _fuse)
+    return rewrite_graphs(program, partial(_fuse, once=False))
 
 
-bring_reads.for_steps = True  # type: ignore[attr-defined]  # see mplang_core.ext.Pass
+def _bring_single_reads(program: Program) -> Program:
+    """Move what reads a table to its query, if there is one."""
+    return rewrite_graphs(program, partial(_fuse, once=True))
 
 
-def _fuse(graph: Graph) -> Graph:
-    ops = [rewrite_regions(op, _fuse) for op in graph.ops]
+bring_reads.for_steps = _bring_single_reads  # type: ignore[attr-defined]  # see mplang_core.ext.Pass
+
+
+def _fuse(graph: Graph, *, once: bool) -> Graph:
+    ops = [rewrite_regions(op, partial(_fuse, once=once)) for op in graph.ops]
     reads = {op.outputs[0]: op for op in ops if _is_read(op)}
-    for value in graph.outputs:
+    uses = Counter(value for op in ops for value in op.inputs)
+    for value in [*graph.outputs, *(each for each, n in uses.items() if once and n > 1)]:
         reads.pop(value, None)
     while left := [value for op in ops for value in _refused(op, reads)]:
         for value in left:

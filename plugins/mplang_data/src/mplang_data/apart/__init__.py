@@ -87,15 +87,16 @@ def _run(asked: Mapping[str, Any], files: Sequence[int], seconds: float, watch: 
         try:
             found = json.loads(os.pread(told, MAX_TOLD, 0))
             public, detail, value = found["error"], found["detail"], found["value"]
+            where = str(found["where"])
         except (ValueError, LookupError, TypeError, RecursionError):
             public = (
                 f"the process that reads it has ended; it may take {asked['size']} bytes of memory "
                 "(size, in the catalogue)"
             )
-            detail, value = f"exit code {code} {_last_line(errors)}", None
+            detail, where, value = f"exit code {code} {_last_line(errors)}", "", None
     if public is not None:
         cause = RuntimeError(_cut(detail)) if detail else None
-        raise SourceError(_cut(public)) from cause
+        raise SourceError(_cut(public), detail=_cut(where)) from cause
     return value
 
 

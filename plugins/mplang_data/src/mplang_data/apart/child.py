@@ -63,7 +63,8 @@ class Task:
 def run(parent: int, files: Sequence[int]) -> None:
     """Confine this process, do what its first file says, and write what it found to its second.
 
-    It writes ``value``, or ``error``, which tells no data, and ``detail``, for the owner.
+    It writes ``value``, or ``error``, which tells no data, with ``detail`` and ``where`` for the
+    owner.
 
     Args:
         parent: the process that has forked it, and ends it.
@@ -83,7 +84,7 @@ def run(parent: int, files: Sequence[int]) -> None:
 
 
 def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"error": None, "detail": None, "value": None}
+    answer: dict[str, Any] = {"error": None, "detail": None, "where": "", "value": None}
     task: Task = importlib.import_module(asked["module"]).TASK
     try:
         reached = task.reach(asked, files)
@@ -93,7 +94,7 @@ def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         _confine(reached, asked["size"])
         answer["value"] = task.work(asked, files)
     except SourceError as error:
-        answer |= {"error": str(error), "detail": _detail_of(error)}
+        answer |= {"error": str(error), "detail": _detail_of(error), "where": error.detail}
     except MemoryError as error:
         public = f"it takes more than {asked['size']} bytes of memory (size, in the catalogue)"
         answer |= {"error": public, "detail": _detail(error)}

@@ -128,7 +128,10 @@ def _query(asked: Mapping[str, Any], tables: Sequence[Table], file: int) -> dict
         _attach(con, each)
     bounds = at_source.Bounds(asked["size"], asked["seconds"], result["rows"], result["size"])
     with _writer(file, gives) as write:
-        at_source.run(con, asked["sql"], names, gives, bounds, write)
+        try:
+            at_source.run(con, asked["sql"], names, gives, bounds, write)
+        except at_source.DamagedError as error:
+            raise SourceError("it is damaged") from error
     return {}
 
 
@@ -142,9 +145,12 @@ def _attach(con: Any, table: Table) -> None:
         relation = source.relation(con, table.where, opened.files, table.kind)
         if relation is not None:
             view = View(con, relation, opened.description, table.kind)
-            if view.is_exact():
+            misfit = view.misfit()
+            if misfit is None:
                 view.create(table.name)
                 return
+            if not opened.files:  # that could be read in another way
+                raise misfit
     at_source.register(con, table.name, opened.read(table.kind))
 
 

@@ -45,9 +45,9 @@ class ParquetFiles(Files):
 
         for file in files:
             with reading(), pq.ParquetFile(pa.BufferReader(mapped(file))) as opened:
-                check_schema(opened.schema_arrow, kind)
                 if any(column.physical_type == "INT96" for column in opened.schema):
                     return None  # whose unit is found by its values
+                check_schema(opened.schema_arrow, kind)
         paths = ", ".join(map(text, self.paths(where, files)))
         # without can_have_nan, whole groups of rows with NaN are left out by their statistics
         return f"read_parquet([{paths}], can_have_nan = true, hive_partitioning = false)"
