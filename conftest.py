@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import mplang_core as mp
 
-pytest_plugins = ["crashes", "flaky", "selection"]
+pytest_plugins = ["crashes", "flaky", "longest_first", "selection"]
 
 ROOT = Path(__file__).parent
 

@@ -134,4 +134,7 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    if sys.argv[1:]:
+        main(int(sys.argv[1]))
+    else:  # so that it is compiled, once
+        _import()
