@@ -13,4 +13,8 @@ from mplang_core.device.kinds import (
     device_kinds as device_kinds,
     transfers as transfers,
 )
+from mplang_core.device.parties import (
+    device_of_party as device_of_party,
+    devices_of_parties as devices_of_parties,
+)
 from mplang_core.device.ppu import the_holder as the_holder

@@ -34,6 +34,7 @@ def both() -> dict[str, mp.MPObject]:
 reveal_type(mp.Simulator)  # is def (cluster_spec: ClusterSpec, *, timeout: float
 reveal_type(mp.Http)  # is def (
 reveal_type(mp.dataset)  # is def (party: str, name: str
+reveal_type(mp.sql)  # is def (str, str
 reveal_type(mp.store)  # is def (x: Any, name: str)
 reveal_type(mp.guard.aggregate)  # is def (
 reveal_type(mp.dp.mean)  # is def (
@@ -41,6 +42,7 @@ reveal_type(mp.analysis.disclosure)  # is def (
 reveal_type(mp.record)  # is def (host:
 reveal_type(mp.parse(""))  # is Program
 reveal_type(mp.dataset("bank", "people"))  # is MPObject
+reveal_type(mp.sql("bank", "FROM {t}", t=x))  # is MPObject
 reveal_type(x)  # is MPObject
 reveal_type(mp.put("P0", 7))  # is MPObject
 reveal_type(mp.put("P0", [1.0, 2.0]))  # is MPObject

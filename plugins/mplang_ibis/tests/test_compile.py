@@ -97,12 +97,12 @@ def test_golden_join_and_group():
         (lambda t: t.agg(n=t.count(), s=t.id.sum()), [("n", "int64"), ("s", "int64")]),
         (lambda t: t.agg(p=t.price.sum()), [("p", "decimal128(38, 2)")]),
         (lambda t: t.agg(m=t.id.mean(), d=t.day.max()), [("m", "double"), ("d", "date32[day]")]),
-        (lambda t: t.select(y=t.day.year(), u=t.shop.upper()), [("y", "int32"), ("u", "string")]),
+        (lambda t: t.select(y=t.day.year(), u=t.shop.upper()), [("y", "int64"), ("u", "string")]),
         (lambda t: t.select(b=t.rate.isnan(), c=t.id.cast("int8")), [("b", "bool"), ("c", "int8")]),
         (lambda t: t.price.sum().name("p").as_table(), [("p", "decimal128(38, 2)")]),
     ],
 )
-def test_the_result_has_the_types_that_ibis_infers(fn, columns):
+def test_the_result_has_the_types_that_duckdb_gives(fn, columns):
     assert compiled(fn, SALES).pfunc.outs_info == (mp.TableType(tuple(columns)),)
 
 
@@ -169,6 +169,24 @@ def test_what_ibis_writes_is_admitted(fn):
     sql = sql_of(fn, SALES)
     admit(sql, ["table0"])
     assert sql == sql_of(fn, SALES)
+
+
+def test_sql_text_within_a_function():
+    def fn(t):
+        per_shop = (
+            t.filter(t.rate > 0)
+            .alias("sold")
+            .sql("SELECT shop, sum(price * 2) AS twice FROM sold GROUP BY shop;")
+        )
+        return per_shop.order_by("twice")
+
+    expected = mp.TableType((("shop", "string"), ("twice", "decimal128(38, 2)")))
+    assert compiled(fn, SALES).pfunc.outs_info == (expected,)
+    admit(sql_of(fn, SALES), ["table0"])
+    mysql = sql_of(
+        lambda t: t.alias("sold").sql("SELECT `id` DIV 3 AS n FROM sold", dialect="mysql"), SALES
+    )
+    assert '"id" // 3 AS n' in mysql
 
 
 # -- the same bytes
@@ -258,7 +276,13 @@ OTHER = ibis.table({"a": "int64"}, name="other")
         (lambda t: t.filter(t.shop + 1), "Ibis cannot trace .*predicates"),
         (lambda t: t.rate.sum(), r"by .as_table\(\)"),
         (lambda t: 5, "returns a int"),
-        (lambda t: t.select(x=t.shop.split(",")), "'x' is of the type 'list<"),
+        (lambda t: t.select(x=t.shop.split(",")), r"'x' is of DuckDB's type VARCHAR\[\]"),
+        (lambda t: t.sql("SELECT * FROM t"), r't\.alias\("people"\)\.sql'),
+        (lambda t: t.alias("p").sql("SELECT agee FROM p"), 'column "agee" not found'),
+        (lambda t: t.alias("p").sql("SELECT 1 AS a; SELECT 2 AS b"), "2 statements"),
+        (lambda t: t.alias("p").sql("SELECT * FROM read_csv('x')"), "table function read_csv"),
+        (lambda t: t.alias("table0").sql("SELECT id FROM table0"), "choose another alias"),
+        (lambda t: t.alias("T").sql("SELECT id FROM T"), "no name of a table here"),
         (lambda t: t.select(t.id, ID=t.id), "upper and lower case"),
         (lambda t: undefined_name, "NameError"),  # noqa: F821
     ],

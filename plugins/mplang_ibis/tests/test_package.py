@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 
-import mplang_ibis
 import numpy as np
 import pytest
 from ibis_programs import KIND, sales
@@ -45,13 +44,16 @@ def test_the_core_loads_none_of_it():
 
 def test_each_op_describes_itself_with_an_example():
     ops = {meta.name for meta in mp.registry.list_ops("ibis")}
-    assert ops == {"ibis.compile"}
-    for name in mplang_ibis.__all__:
-        doc = getattr(mplang_ibis, name).__doc__
+    assert ops == {"ibis.compile", "ibis.sql"}
+    for name, op in [(name, mp.registry.get(name)) for name in ops] + [("mp.sql", mp.sql)]:
+        doc = op.__doc__
         assert all(part in doc for part in ("Returns:", "Raises:", "Example:")), name
 
 
-@pytest.mark.parametrize("name", ["frontend", "query"])
+@pytest.mark.parametrize(
+    "name",
+    ["dialects", "frontend", "query", "result_types", "sql_of_tables", "sql_text", "statement"],
+)
 def test_examples_in_docstrings(name):
     module = importlib.import_module(f"mplang_ibis.{name}")
     with np.printoptions(legacy=False):

@@ -18,6 +18,7 @@ from mplang_data.stored.frontend import load as load
 from mplang_cli import parse as parse
 from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
+from mplang_ibis.statement import sql as sql
 from mplang_data.stored.frontend import store as store
 from mplang_trace import watch as watch
 
@@ -38,6 +39,7 @@ __all__ = [
     "parse",
     "record",
     "remove",
+    "sql",
     "store",
     "watch",
 ]

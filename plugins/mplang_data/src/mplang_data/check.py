@@ -1,4 +1,4 @@
-"""Check of data sets, each by a confined process: ``python -m mplang_data.check FILE...``.
+"""Check of data sets, each by a confined process.
 
 A worker has them checked before it starts; a damaged source may end the process that reads it.
 """
@@ -13,7 +13,7 @@ from mplang_tables.ext import Scan
 
 from mplang_core.ext import KernelError
 from mplang_data.apart import run_apart
-from mplang_data.apart.child import Reach, serve
+from mplang_data.apart.child import Reach, Task
 from mplang_data.description import Description, SourceError
 from mplang_data.holding import DataSet, Opened
 from mplang_data.sources import source_of
@@ -68,7 +68,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     return rows
 
 
-def _reach(asked: dict[str, Any]) -> Reach:
+def _reach(asked: dict[str, Any], files: Sequence[int]) -> Reach:
     source_of(asked["kind"])  # imports it
     return Reach(imports=["mplang_data.columns", "pyarrow.csv", "pyarrow.dataset"])
 
@@ -98,5 +98,4 @@ def _read_all(scan: Scan) -> None:
         raise SourceError("it does not have the rows that its head says")
 
 
-if __name__ == "__main__":
-    serve(_compare, "it cannot be read", _reach)
+TASK = Task(_compare, "it cannot be read", _reach)

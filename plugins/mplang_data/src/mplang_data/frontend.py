@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, MPObject, TableType
-from mplang_core.ext import Feop, TraceError, at
+from mplang_core.ext import TraceError, at, device_of_party
 from mplang_data.description import Description, Ranges, check_name, column_type
-from mplang_data.devices import devices_of_parties
 from mplang_data.known import Catalogue
 
 
@@ -56,7 +55,8 @@ def dataset(
     ctx = mp.cur_ctx()
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
-    owner, device = _reader(cluster, party, read)
+    device = device_of_party(cluster, party, read)
+    owner = cluster.nodes[device.mask.first].name
     try:
         check_name(name)
         if isinstance(columns, str):
@@ -69,7 +69,7 @@ def dataset(
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
     attributes = {"name": name, "type": schema.kind, "ranges": tuple(schema.ranges)}
-    made: MPObject = mp.device(device)(read)(**attributes)
+    made: MPObject = mp.device(device.name)(read)(**attributes)
     return made
 
 
@@ -103,27 +103,6 @@ def _look_up(
         raise TypeError(_unknown(owner, name, list(known.get(owner, {}))))
     kind = described.type if columns is None else described.of(columns)
     return _Schema(kind, described.ranges_of(kind))
-
-
-def _reader(cluster: ClusterSpec, party: str, read: Feop) -> tuple[str, str]:
-    """Return the name of a party, and of a device that reads its data sets.
-
-    Args:
-        cluster: the cluster.
-        party: the name of the party, or of such a device.
-        read: the feop that reads.
-    """
-    readers = devices_of_parties(cluster, read)
-    named = [each for each in readers if each.name == party]
-    ranks = {node.rank for node in cluster.nodes if node.name == party}
-    if len(ranks | {each.mask.first for each in named}) > 1:
-        raise TraceError(f"{at()}{party!r} is a party, and a device of another one; rename one")
-    for each in [*named, *(each for each in readers if each.mask.first in ranks)]:
-        return cluster.nodes[each.mask.first].name, each.name
-    names = ", ".join(node.name for node in cluster.nodes)
-    raise TraceError(
-        f"{at()}no party {party!r} with a plain device of its own; the parties are {names}"
-    )
 
 
 def _given(type: BaseType | Mapping[str, str], columns: Sequence[str] | None) -> BaseType:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+from mplang_tables.ext import Place
 from pydantic import Field, ValidationError, field_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
+from mplang_data.apart import TIMEOUT
 from mplang_data.description import (
+    MAX_ROWS,
     SIZE,
     Description,
     NoDataSetError,
     NotOfferedError,
+    Ranges,
     SourceError,
     check_name,
 )
@@ -32,6 +35,8 @@ class DataSet(Description):
         readers: the coordinators that may name it; nobody by default.
         size: bytes that it may have in memory where it is read: rows of a database, and what a
             process takes that reads or checks it.
+        seconds: time after which a reading or a query of it is ended.
+        result_rows: rows that a query of it gives at most.
 
     See :class:`Description` for the other fields.
 
@@ -48,6 +53,8 @@ class DataSet(Description):
     source: str
     readers: tuple[str, ...] = ()
     size: int = Field(default=SIZE, gt=0, strict=True)
+    seconds: float = Field(default=TIMEOUT, gt=0, le=604_800)
+    result_rows: int = Field(default=MAX_ROWS, gt=0, le=MAX_ROWS, strict=True)
 
     @field_validator("source")
     @classmethod
@@ -136,34 +143,63 @@ class Opened(NamedTuple):
         Raises:
             SourceError: the source does not hold what its owner says.
         """
-        found, ranges = self.source.read(self.files, kind), self.description.ranges_of(kind)
-        if isinstance(kind, TableType):
-            self.description.check_rows(found.num_rows)
-        if self.description.nan is not None:
-            found = without_nan(found, self.description.nan)
-        if ranges:
-            check_ranges(found, kind, ranges)
-        return found
+        return checked(self.source.read(self.files, kind), kind, self.description)
 
     def close(self) -> None:
         """Close its files; what was read stays."""
         close_all(self.files)
 
 
-class DataSets(Protocol):
-    """Data sets that a party opens for the programs of one coordinator."""
+def checked(value: Any, kind: BaseType, description: Description) -> Any:
+    """Return what was read of a data set, held against what its owner says.
 
-    def open(self, name: str, kind: BaseType) -> AbstractContextManager[Opened]:
-        """Open a data set inside of ``with``.
+    Raises:
+        SourceError: it is something else.
+    """
+    ranges = description.ranges_of(kind)
+    if isinstance(kind, TableType):
+        description.check_rows(value.num_rows)
+    if description.nan is not None:
+        value = without_nan(value, description.nan)
+    if ranges:
+        check_ranges(value, kind, ranges)
+    return value
+
+
+class Facts(NamedTuple):
+    """What goes with a data set that stays at its source.
+
+    Attributes:
+        ranges: ranges that the program counts on.
+        perhaps: whether private data may decide that it is read.
+        version: what tells whether its source has changed; ``None`` until a query has read it.
+    """
+
+    ranges: Ranges
+    perhaps: bool
+    version: str | None = None
+
+
+class DataSets(Place, Protocol):
+    """Data sets that a party reads for the programs of one coordinator."""
+
+    def read(self, name: str, kind: BaseType, ranges: Ranges, *, perhaps: bool) -> Any:
+        """Read a data set.
 
         Args:
             name: its name.
             kind: the type that is read.
+            ranges: ranges that the program counts on.
+            perhaps: whether private data may decide that it is read. Then that its source cannot be
+                reached is no excuse: it would tell of that data.
+
+        Returns:
+            A value of that type.
 
         Raises:
             NoDataSetError: there is none of that name that may be read.
-            NotOfferedError: it does not offer that.
-            SourceError: its source is not there.
+            NotOfferedError: it does not offer that, or publishes no such range.
+            SourceError: its source is not there, or does not hold what its owner says.
         """
 
 
@@ -206,21 +242,26 @@ def _check_unit(data_set: DataSet) -> None:
         )
 
 
-def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader: str) -> Opened:
-    """Open a data set for a coordinator.
+def offered(
+    data_sets: Mapping[str, DataSet], name: str, kind: BaseType, ranges: Ranges, reader: str
+) -> DataSet:
+    """Return a data set that a coordinator may read.
 
     Args:
         data_sets: those of the party.
         name: its name.
         kind: the type that is read.
+        ranges: ranges that the program counts on.
         reader: the coordinator.
 
     Raises:
         NoDataSetError: there is none of that name that the coordinator may read.
         NotOfferedError: it does not offer that.
-        SourceError: its source is not there.
     """
-    found = data_sets.get(name)
-    if found is None or reader not in found.readers:
+    there = data_sets.get(name)
+    if there is None or reader not in there.readers:
         raise NoDataSetError(name)
-    return found.open(kind)
+    refused = there.refusal(kind) or there.range_refusal(kind, ranges)
+    if refused:
+        raise NotOfferedError(refused)
+    return there

@@ -1,4 +1,4 @@
-"""Schemas of files, from which a catalogue is begun: ``python -m mplang_data.schema FILE``.
+"""Schemas of files, from which a catalogue is begun.
 
 Imports Arrow.
 """
@@ -17,7 +17,7 @@ from pyarrow import csv, parquet
 from mplang_core import TensorType
 from mplang_core.ext import ConfigError
 from mplang_data.apart import run_apart
-from mplang_data.apart.child import serve
+from mplang_data.apart.child import Task
 from mplang_data.description import SourceError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
@@ -100,5 +100,4 @@ def _types(found: Any) -> dict[str, str]:
     return {field.name: str(arrow.plain_type(field.type)) for field in there}
 
 
-if __name__ == "__main__":
-    serve(_read, "its schema cannot be read")
+TASK = Task(_read, "its schema cannot be read")

@@ -15,12 +15,12 @@ from mplang_core.ext import (
     Caching,
     Capabilities,
     TraceError,
-    at,
     flatten,
     pack,
     raised,
     skip_package,
 )
+from mplang_ibis.result_types import declared
 from mplang_ibis.sql import check_names
 
 for package in ("ibis", "sqlglot"):
@@ -58,8 +58,8 @@ def ibis_compile(
         names: the names of the tables in the SQL; ``table0``, ``table1``, … by default.
 
     Returns:
-        A program of the op ``ibis.run``. Its result is a table with the columns and types that Ibis
-        infers.
+        A program of the op ``ibis.run``. Its result is a table with the columns that Ibis infers,
+        of the types that DuckDB gives them.
 
     Raises:
         TraceError: Ibis refuses the function, or its SQL is not allowed at a party (random numbers,
@@ -94,11 +94,12 @@ def _compile(
             raise ValueError(f"expected {len(tables)} names of tables, got {len(called)}")
         expr = _trace(fn, signature, dict(zip(called, tables, strict=True)))
         sql = to_sql(expr)
-        found = query.schema_of(sql, dict(zip(called, tables, strict=True)))
-        gives = _type_of(expr, found)
+        described = query.types_of(sql, dict(zip(called, tables, strict=True)))
+        gives = declared(described, {name: str(kind) for name, kind in expr.schema().items()})
+        check_table(gives)
     except AdmissionError as error:
         reason = str(error).removeprefix("ibis.run: ")
-        raise TraceError(f"{at()}{shown}: {reason}") from error
+        raise TraceError(f"{raised(error)}{shown}: {reason}") from error
     except MPLangError:
         raise
     except Exception as error:
@@ -138,12 +139,13 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
     from mplang_tables import arrow
 
     from mplang_ibis.kept_casts import casts_kept
+    from mplang_ibis.sql_of_tables import sql_typed
 
     unbound = [
         ibis.table(ibis.Schema.from_pyarrow(arrow.schema(kind)), name=name)
         for name, kind in tables.items()
     ]
-    with casts_kept():
+    with casts_kept(), sql_typed(tables):
         expr = fn(*signature.fill(unbound), **signature.kwargs)
     if not isinstance(expr, ibis.expr.types.Table):
         raise TypeError(
@@ -153,16 +155,6 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
     if expr.op().find(InMemoryTable):
         raise TypeError("it brings a table of its own (a memtable); make an argument of it")
     return expr
-
-
-def _type_of(expr: Any, found: Any) -> TableType:
-    from mplang_tables import arrow
-
-    from mplang_ibis.result_types import declared
-
-    gives = arrow.type_of(declared(expr.schema().to_pyarrow(), found))
-    check_table(gives)
-    return gives
 
 
 def _list(types: Sequence[object]) -> str:

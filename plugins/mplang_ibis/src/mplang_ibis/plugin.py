@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
-from mplang_ibis import frontend, kernels, ops, settings
+from mplang_ibis import frontend, kernels, ops, settings, statement
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Return the compiler."""
-    return [frontend.ibis_compile]
+    """Return the compilers of functions and of text."""
+    return [frontend.ibis_compile, statement.ibis_sql]
 
 
 @hookimpl

@@ -1,77 +1,73 @@
-"""Types of a result: what Ibis infers, held against what DuckDB gives. Imports Arrow.
+"""Types of a result: what DuckDB gives, as Arrow has it. Imports no DuckDB and no Arrow.
 
 Ibis has one type for a sum, a product and a mean of decimals; DuckDB has others, which hold the
 digits. A result is cast to its declared type at the party, where a misfit would be an error that
-depends on data. So it is settled while compiling.
+depends on data. So it is declared with the type that DuckDB gives it, or refused while compiling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+import re
+from collections.abc import Mapping, Sequence
 
-import pyarrow as pa  # type: ignore[import-untyped]
+from mplang_core import TableType
 
-_UNITS = ("s", "ms", "us", "ns")
+_ARROW = {
+    "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32",
+    "BIGINT": "int64", "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32",
+    "UBIGINT": "uint64", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string",
+    "JSON": "string", "UUID": "string", "BLOB": "binary", "DATE": "date32[day]",
+    "TIME": "time64[us]", "TIME_NS": "time64[ns]", "TIMESTAMP": "timestamp[us]",
+    "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
+    "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]",
+}  # fmt: skip
 
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
-def declared(inferred: Any, found: Any) -> Any:
-    """Return the Arrow schema that a result is declared with.
-
-    Args:
-        inferred: the schema that Ibis infers.
-        found: the schema of what DuckDB gives.
-
-    Raises:
-        TypeError: values of a column would lose digits, or would be others; says what to do.
-
-    Example:
-        >>> inferred = pa.schema([("x", pa.decimal128(12, 2)), ("n", pa.int64())])
-        >>> found = pa.schema([("x", pa.decimal128(18, 4)), ("n", pa.decimal128(38, 0))])
-        >>> declared(inferred, found)
-        x: decimal128(18, 4)
-        n: int64
-    """
-    pairs = zip(inferred, found, strict=True)
-    return pa.schema([(a.name, _declared(a.name, a.type, b.type)) for a, b in pairs])
-
-
-def _declared(name: str, inferred: Any, found: Any) -> Any:
-    kinds = pa.types
-    if inferred == found:
-        return inferred
-    if _is_number(inferred) and _is_number(found):
-        if kinds.is_decimal(inferred):
-            return found
-        if kinds.is_integer(inferred) and not _is_whole(found):
-            _refuse(name, inferred, found, "a cast or round() of it")
-    elif kinds.is_timestamp(inferred) and kinds.is_timestamp(found):
-        if _UNITS.index(found.unit) < _UNITS.index(inferred.unit):
-            _refuse(name, inferred, found, 'a cast of its operands to "timestamp(6)"')
-    elif not any(is_one(inferred) and is_one(found) for is_one in _SAME):
-        _refuse(name, inferred, found, "a cast of it to the type that you want")
-    return inferred
-
-
-def _is_number(kind: Any) -> bool:
-    kinds = pa.types
-    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
-
-
-def _is_whole(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
-
-
-_SAME: tuple[Callable[[Any], bool], ...] = (
-    lambda kind: kind in (pa.string(), pa.large_string(), pa.string_view()),
-    lambda kind: kind in (pa.binary(), pa.large_binary(), pa.binary_view()),
-    lambda kind: pa.types.is_timestamp(kind) or pa.types.is_date(kind),  # a day plus an interval
-    pa.types.is_time,
+_REMEDIES = (
+    (r".*\]$", "give its values rows by unnest, or make a text of it by array_to_string"),
+    (r"STRUCT\(", "take its fields, each as a column"),
+    (r"MAP\(", "take the values of its keys, each as a column"),
+    (r"INTERVAL$", "count in a unit, as by date_diff('day', a, b) or t.b.delta(t.a, unit='day')"),
+    (r"TIME WITH TIME ZONE$", "cast it to TIME, or keep the whole time and cast it to TIMESTAMPTZ"),
+    (r"UHUGEINT$", "cast it to HUGEINT, DECIMAL(38, 0) or DOUBLE"),
 )
 
 
-def _refuse(name: str, inferred: Any, found: Any, remedy: str) -> NoReturn:
+def declared(columns: Sequence[tuple[str, str]], inferred: Mapping[str, str] = {}) -> TableType:
+    """Return the type that a result is declared with.
+
+    A sum of integers, which DuckDB gives 128 bits, has 64: the party that runs the query fails if
+    they do not hold it.
+
+    Args:
+        columns: the name and DuckDB's type of each column.
+        inferred: types of columns that a frontend infers, by which a sum is a ``uint64``.
+
+    Raises:
+        TypeError: tables do not have the type of a column; says what to do.
+
+    Example:
+        >>> print(declared([("x", "DECIMAL(18,4)"), ("n", "HUGEINT"), ("y", "BIGINT")]))
+        table<["x", "decimal128(18, 4)"], ["n", "int64"], ["y", "int64"]>
+    """
+    return TableType(
+        tuple((name, _arrow(name, type, inferred.get(name, ""))) for name, type in columns)
+    )
+
+
+def _arrow(name: str, type: str, inferred: str) -> str:
+    if type == "HUGEINT":
+        return "uint64" if inferred == "uint64" else "int64"
+    if match := _DECIMAL.fullmatch(type):
+        return f"decimal128({match[1]}, {match[2]})"
+    if type.startswith("ENUM(") and not type.endswith("]"):
+        return "string"
+    if type in _ARROW:
+        return _ARROW[type]
+    kinds = (remedy for pattern, remedy in _REMEDIES if re.match(pattern, type, re.DOTALL))
+    remedy = next(kinds, "cast it to a type that they have")
+    shown = type if len(type) < 100 else f"{type[:100]}…"
     raise TypeError(
-        f"column {name!r} is {inferred} by Ibis's rules, but DuckDB gives {found}, which may not "
-        f"fit in it; write {remedy}"
+        f"column {name!r} is of DuckDB's type {shown}, which tables do not have; {remedy}"
     )

@@ -6,9 +6,9 @@ A package adds one by an entry point of the group ``mplang.sources``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from mplang_core import BaseType
+from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError, plugin_manager
 from mplang_data.description import SIZE
 
@@ -90,6 +90,47 @@ class Source(Protocol):
 
         Raises:
             SourceError: the source is of another type, or is damaged.
+        """
+
+
+@runtime_checkable
+class SqlSource(Protocol):
+    """Kind of source that DuckDB reads by itself, in a confined process; a :class:`Source`, too.
+
+    SQL over other kinds is run on what :meth:`Source.read` returns.
+    """
+
+    def paths(self, where: str, files: Sequence[int]) -> list[str]:
+        """Return the paths of the files that DuckDB reads, and no others.
+
+        Args:
+            where: the place, as :meth:`Source.place` returns it.
+            files: descriptors of open files, which :meth:`files` has opened.
+        """
+
+    def files(self, where: str) -> list[int]:
+        """Return descriptors of open files, which the caller closes; none if it is read by path.
+
+        Raises:
+            SourceError: there are none.
+        """
+
+    def relation(
+        self, con: Any, where: str, files: Sequence[int], kind: TableType
+    ) -> str | None:
+        """Return what SQL selects from, once a connection knows the source.
+
+        Args:
+            con: the connection, which reads the paths of its sources alone.
+            where: the place.
+            files: descriptors of its open files.
+            kind: the columns that are read.
+
+        Returns:
+            What stands after ``FROM``; ``None`` if it is read by :meth:`Source.read`.
+
+        Raises:
+            SourceError: the source is not what its owner says, or would read others.
         """
 
 

@@ -11,9 +11,8 @@ from mplang_analysis.ext import use_of
 
 import mplang_core as mp
 from mplang_core import BaseType, ClusterSpec, Form, Mask, MPObject, MPType, TensorType
-from mplang_core.ext import TraceError, at, parse_base_type, run_program
+from mplang_core.ext import TraceError, at, devices_of_parties, parse_base_type, run_program
 from mplang_data.description import check_name
-from mplang_data.devices import devices_of_parties
 from mplang_data.known import Catalogue
 from mplang_data.stored.entry import check_storable, skeleton, unflatten
 
