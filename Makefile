@@ -88,8 +88,8 @@ $(CORE)/.installed: pyproject.toml constraints.txt $(foreach t,$(TOOLS),plugins/
 test-slow: setup ## tests: run all tests, slow ones, too (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) -m "not million and not fuzz and not wheels" $(ARGS)
 
-test-long: setup ## tests: run the tests that take five seconds or more, and that make test leaves out (5 minutes)
-	@$(BIN)/python -m pytest $(TOGETHER) -m "long and not slow" $(ARGS)
+test-long: setup ## tests: run the tests that take five seconds or more, and that make test leaves out, and 200 random examples of each (15 minutes)
+	@$(BIN)/python -m pytest $(TOGETHER) --hypothesis-profile many -m "(long or hypothesis) and not slow and not fuzz" $(ARGS)
 
 MPC = plugins/mplang_worker/tests/test_hostile_mpc.py
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import mplang_core as mp
 
-pytest_plugins = ["crashes", "flaky", "selection"]
+pytest_plugins = ["crashes", "flaky", "longest_first", "selection"]
 
 ROOT = Path(__file__).parent
 
@@ -55,8 +55,14 @@ REASONED = ("slow", "long", "alone")
 """Markers whose argument says why the test has them."""
 
 
-settings.register_profile("mplang", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("mplang")  # no test fails since a machine is busy
+FEW, MANY = 25, 200
+"""Random examples of a test that says no number: in a quick run, and in ``make test-long``."""
+
+settings.register_profile(  # no test fails since a machine is busy
+    "mplang", deadline=None, suppress_health_check=list(HealthCheck), max_examples=FEW
+)
+settings.register_profile("many", settings.get_profile("mplang"), max_examples=MANY)
+settings.load_profile("mplang")
 
 
 def pytest_configure() -> None:
@@ -95,17 +101,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if mark.name in REASONED and not mark.args:
                 why = f"@pytest.mark.{mark.name}('…')"
                 raise pytest.UsageError(f"{item.nodeid}: the marker {mark.name} says why: {why}")
+        suite = getattr(item, "cls", None)
+        if hasattr(suite, "examples"):  # of the kit
+            suite.examples = min(suite.examples, settings.default.max_examples)
         path = item.path.relative_to(ROOT)
         if path.as_posix() in SMOKE and not {"slow", "long"} & {
             m.name for m in item.iter_markers()
         }:
             item.add_marker("smoke")
-        top, folder, *_ = path.parts
-        needs_none = (
-            folder not in ENGINES if top == "tests" else folder in map("mplang_{}".format, TOOLS)
-        )
-        if top != "examples" and needs_none and item.get_closest_marker("needs") is None:
+        if _of_core(path) and item.get_closest_marker("needs") is None:
             item.add_marker("core")
+
+
+def _of_core(path: Path) -> bool:
+    """Return whether the tests of a file need no engine, where they do not say that they do."""
+    top, folder, *_ = path.parts
+    if top == "tests":
+        return folder not in ENGINES
+    return top == "plugins" and folder in map("mplang_{}".format, TOOLS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file for ``make test-engines`` that has tests of the core alone: a third of all."""
+    if "not core" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    alone = _of_core(collection_path.relative_to(ROOT)) and (
+        "needs" not in collection_path.read_text(encoding="utf-8")
+    )
+    return True if alone else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

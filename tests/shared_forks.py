@@ -1,28 +1,59 @@
 """Fork servers that the local clusters of one process of pytest share.
 
 To import what engines need takes two seconds, and there are hundreds of clusters. A cluster shares
-the server of one before if it has the same plugins, environment, folder and output.
+the server of one before if it has the same plugins, environment, folder and output. Else it gets
+a server that is forked from a :class:`~nursery.Nursery`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_worker.cli import local
 from mplang_worker.process.forks import Child, ForkServer
+from nursery import Nursery
 
 KEPT = 3  # servers that nobody uses now
 
+OURS = ("MPLANG_", "PYTEST_", "PYTHONPATH", "XDG_")
+"""What the names of variables begin with that no module reads when it is imported."""
+
+_BEGAN = dict(os.environ)
 _servers: dict[str, SharedServer] = {}  # the one that was used last is last
+
+
+class ForkedServer(ForkServer):
+    """A fork server that is a fork itself."""
+
+    def _start(self, modules: Sequence[str], number: int, printed: int | None) -> Any:
+        assert printed is None
+        return _nursery().start(modules, number)
+
+
+@functools.cache
+def _nursery() -> Nursery:
+    return Nursery(_BEGAN)
+
+
+def _fits(environment: Mapping[str, str]) -> bool:
+    """Return whether a nursery would have imported the same in an environment."""
+    path = environment.get("PYTHONPATH", "").endswith(_BEGAN.get("PYTHONPATH", ""))
+    return path and _others(environment) == _others(_BEGAN)
+
+
+def _others(environment: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in environment.items() if not k.startswith(OURS)}
 
 
 class SharedServer:
     """A server, and how many clusters use it."""
 
     def __init__(self, modules: tuple[str, ...]) -> None:
-        self.real = ForkServer(*modules)
+        self.real = (ForkedServer if _fits(os.environ) else ForkServer)(*modules)
         self.users = 0
 
 
@@ -74,3 +105,6 @@ def close() -> None:
     """End all servers."""
     while _servers:
         _servers.popitem()[1].real.close()
+    if _nursery.cache_info().currsize:
+        _nursery().close()
+        _nursery.cache_clear()

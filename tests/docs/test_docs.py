@@ -42,21 +42,22 @@ def needs(path: pathlib.Path) -> pytest.MarkDecorator:
     return pytest.mark.needs(*named)
 
 
-def modules():
-    for name in filter(importlib.util.find_spec, PACKAGES):
-        package = importlib.import_module(name)
-        yield name
-        for found in pkgutil.walk_packages(package.__path__, name + "."):
-            yield found.name
+def modules(package):
+    yield package
+    path = importlib.import_module(package).__path__
+    yield from (found.name for found in pkgutil.walk_packages(path, package + "."))
 
 
 @pytest.mark.needs(*ALL)
-@pytest.mark.parametrize("name", list(modules()))
-def test_examples_in_docstrings(name):
-    module = importlib.import_module(name)
+@pytest.mark.parametrize("package", list(filter(importlib.util.find_spec, PACKAGES)))
+def test_examples_in_docstrings(package):
     with np.printoptions(legacy=False):
-        failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-    assert failed == 0
+        failed = [
+            name
+            for name in modules(package)
+            if doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed
+        ]
+    assert failed == []
 
 
 @pytest.mark.parametrize(

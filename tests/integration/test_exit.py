@@ -32,13 +32,13 @@ except KeyboardInterrupt:
 WAYS = {
     "DuckDB": (
         "ibis.run",
-        "__import__('pyarrow').table({'a': range(12_000)})",
+        "__import__('pyarrow').table({'a': range(7_000)})",
         "lambda t: t.cross_join(t.select(b=t.a)).aggregate(s=lambda u: (u.a * u.b).sum())",
     ),
     "JAX": (
         "jax.run",
         "__import__('numpy').ones((400, 400), 'float32')",
-        "lambda x: jax.lax.fori_loop(0, 300, lambda i, x: jnp.sin(x @ x), x)",
+        "lambda x: jax.lax.fori_loop(0, 100, lambda i, x: jnp.sin(x @ x), x)",
     ),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from hypothesis.extra import numpy as arrays_of
 from ir.same_data import key, same
 from ir.wire_samples import KINDS
@@ -28,8 +28,6 @@ from mplang_core.ir import (
     to_bytes,
 )
 from mplang_core.ir.parser import parse_base_type, parse_type
-
-many = settings(deadline=None, max_examples=100)
 
 # -- data
 
@@ -124,7 +122,6 @@ programs = st.builds(Program, text, masks, graphs())
 def test_every_kind_stays_what_it_is_in_normal_form_text_and_bytes(kind):
     """A kind without a strategy here is a KeyError: add one, and the tests below have it, too."""
 
-    @settings(deadline=None, max_examples=40)
     @given(attrs_by_kind[kind])
     def check(data):
         value = normalize(data)
@@ -141,7 +138,6 @@ def test_every_kind_stays_what_it_is_in_normal_form_text_and_bytes(kind):
 # -- normal form
 
 
-@many
 @given(attrs)
 def test_normal_data_is_normal(value):
     once = normalize(value)
@@ -149,7 +145,6 @@ def test_normal_data_is_normal(value):
     assert same(once, normalize(value))
 
 
-@many
 @given(attrs, attrs)
 def test_same_is_symmetric_and_goes_with_the_digest(a, b):
     x, y = normalize(a), normalize(b)
@@ -160,7 +155,6 @@ def test_same_is_symmetric_and_goes_with_the_digest(a, b):
 # -- nothing is lost
 
 
-@many
 @given(attrs)
 def test_an_attribute_comes_back_from_text(value):
     program = holding(value)
@@ -169,7 +163,6 @@ def test_an_attribute_comes_back_from_text(value):
     assert print_program(parse(shown)) == shown
 
 
-@many
 @given(attrs)
 def test_an_attribute_comes_back_from_bytes(value):
     program = holding(value)
@@ -178,7 +171,6 @@ def test_an_attribute_comes_back_from_bytes(value):
     assert to_bytes(from_bytes(data)) == data
 
 
-@many
 @given(attrs)
 def test_text_and_bytes_keep_the_digest_of_an_attribute(value):
     program = holding(value)
@@ -186,7 +178,6 @@ def test_text_and_bytes_keep_the_digest_of_an_attribute(value):
     assert parse(print_program(program)).digest == program.digest
 
 
-@many
 @given(bf16)
 def test_bfloat16_comes_back(array):
     program = holding(array)
@@ -195,7 +186,6 @@ def test_bfloat16_comes_back(array):
         assert same(held_by(again), held_by(program))
 
 
-@many
 @given(types)
 def test_a_base_type_comes_back_from_its_text(kind):
     assert parse_base_type(str(kind)) == kind
@@ -204,13 +194,11 @@ def test_a_base_type_comes_back_from_its_text(kind):
     assert held_by(from_bytes(to_bytes(holding(kind)))) == kind
 
 
-@many
 @given(held)
 def test_a_multi_party_type_comes_back_from_its_text(kind):
     assert parse_type(str(kind)) == kind
 
 
-@many
 @given(programs)
 def test_a_program_comes_back_from_text_and_from_bytes(program):
     shown, data = print_program(program), to_bytes(program)
@@ -221,7 +209,6 @@ def test_a_program_comes_back_from_text_and_from_bytes(program):
         assert again.digest == program.digest
 
 
-@many
 @given(programs)
 def test_without_locations_the_rest_of_a_program_comes_back(program):
     shown = print_program(program, locations=False)
@@ -253,7 +240,6 @@ def refused_or_read(source: str) -> None:
     assert from_bytes(to_bytes(program)).digest == program.digest
 
 
-@many
 @given(st.text() | st.lists(words | odd).map(" ".join) | st.lists(words | odd).map("".join))
 @example("")
 @example('program "p" on {0} () { return } buffers')
@@ -271,7 +257,6 @@ def test_arbitrary_text_is_refused_by_a_parse_error(source):
     refused_or_read(source)
 
 
-@many
 @given(st.sampled_from(TOKENS), st.lists(st.tuples(st.floats(0, 1), words | odd | st.just(""))))
 def test_a_program_with_words_exchanged_is_refused_by_a_parse_error_or_read(tokens, changes):
     tokens = list(tokens)
@@ -280,7 +265,6 @@ def test_a_program_with_words_exchanged_is_refused_by_a_parse_error_or_read(toke
     refused_or_read("".join(tokens))
 
 
-@many
 @given(st.text() | st.lists(words | odd).map("".join))
 @example("tensor<>")
 @example('tensor<"(,">')
@@ -293,7 +277,6 @@ def test_an_arbitrary_type_is_refused_by_a_parse_error_or_printed_again(source):
     assert parse_type(str(kind)) == kind
 
 
-@many
 @given(st.binary() | st.binary().map(lambda more: b"\x97\xa6mplang\x01\xa1p\xc4\x01\x03" + more))
 @example(b"")
 @example(b"\x97\xa6mplang\x01\xa1p\xc4\x01\x03\xdd\xff\xff\xff\xff")

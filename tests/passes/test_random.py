@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, strategies as st
 from mplang_passes import PASSES
 from mplang_testing.programs import directly
 from mplang_testing.strategies import programs
@@ -14,7 +14,6 @@ from mplang_core.ext import participants_of
 from mplang_core.ir import print_program
 from mplang_core.simp.passes import run_passes
 
-some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 PIPELINES = {each.__name__: [each] for each in PASSES} | {"default": list(PASSES)}
 pipelines = pytest.mark.parametrize("passes", PIPELINES.values(), ids=PIPELINES)
 
@@ -32,7 +31,6 @@ def expected(program, wide):
 
 @pipelines
 @everything
-@some
 def test_passes_change_no_result(passes, program, wide):
     whole, results = expected(program, wide)
     after = run_passes(whole, passes)
@@ -42,7 +40,6 @@ def test_passes_change_no_result(passes, program, wide):
 
 @pipelines
 @everything
-@some
 def test_passes_give_valid_programs_no_longer_than_before_and_leave_those_alone(
     passes, program, wide
 ):
@@ -57,7 +54,6 @@ def test_passes_give_valid_programs_no_longer_than_before_and_leave_those_alone(
 
 
 @everything
-@some
 def test_a_party_that_skips_what_it_takes_no_part_in_works_with_those_that_run_all(program, wide):
     whole, results = expected(program, wide)
     for mode in ("launch", "standard"):
@@ -66,7 +62,6 @@ def test_a_party_that_skips_what_it_takes_no_part_in_works_with_those_that_run_a
 
 
 @given(program=programs())
-@some
 def test_a_party_has_a_part_in_all_that_it_holds(program):
     whole = traced(program)
     for op in whole.graph.walk():

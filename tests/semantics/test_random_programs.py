@@ -15,8 +15,6 @@ from mplang_testing.waiting import DEADLINE
 import mplang_core as mp
 from mplang_core.ir import from_bytes, print_program, to_bytes
 
-EXAMPLES = 150
-
 
 @cache
 def simulator(parties: int) -> mp.simp.SimpHost:
@@ -38,19 +36,16 @@ def check_run(program: Program, mode: str) -> None:
 
 
 @given(programs())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_standard_mode_agrees_with_numpy(program):
     check_run(program, "standard")
 
 
 @given(programs())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_launch_mode_agrees_with_numpy(program):
     check_run(program, "launch")
 
 
 @given(programs())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_text_and_bytes_give_the_program_back(program):
     context = mp.TraceContext(mp.ClusterSpec.simple(program.parties))
     traced = mp.trace(context, build(program)).program
@@ -76,7 +71,6 @@ def test_many_more(mode):
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_programs_that_were_parsed_run_as_those_that_were_traced(mode):
     @given(programs())
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     def check(program):
         sim = simulator(program.parties)
         context = mp.TraceContext(sim.cluster_spec)

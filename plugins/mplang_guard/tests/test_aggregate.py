@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import mplang_core as mp
 from mplang_core.errors import MPLangError, PartyError, TraceError
@@ -35,7 +35,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(rows=ROWS, k=st.integers(1, 4))
 def test_numbers_are_those_of_pandas_and_small_groups_are_left_out(rows, k):
     frame = pd.DataFrame(rows, columns=["id", "city", "pay"]).astype(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
@@ -159,7 +159,6 @@ def parts(group):
     yield "persons", 1 / group.id.nunique()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rows=ROWS,
     share=st.integers(1, 9).map(lambda n: n / 10),

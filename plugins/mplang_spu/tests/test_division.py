@@ -27,15 +27,23 @@ def at(sim, device, op, x, y):
     return mp.fetch(sim, mp.evaluate(sim, here, x))
 
 
+CASES = [(op, divisor) for op in (operator.mod, operator.floordiv) for divisor in (3, -3)]
+
+
 @pytest.mark.parametrize("device", ["P0", "SP0"])
-@pytest.mark.parametrize("op", [operator.mod, operator.floordiv])
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.float64, np.float32])
-@pytest.mark.parametrize("divisor", [3, -3])
-def test_negative_numbers_are_divided_as_in_python(sim, device, op, kind, divisor):
+def test_negative_numbers_are_divided_as_in_python(sim, device, kind):
+    def program(x):
+        placed = mp.put("P0", x) if device == "P0" else mp.seal(mp.put("P0", x))
+        made = [op(placed, divisor) for op, divisor in CASES]
+        return made if device == "P0" else [mp.reveal(each, to="P0") for each in made]
+
     x = kind([-7, 7, -8, 8, 5, -5, 0, 1])
-    found = at(sim, device, op, x, divisor)
-    assert found.tolist() == [op(each, divisor) for each in x.tolist()]
-    assert found.dtype == op(x, divisor).dtype
+    for (op, divisor), found in zip(
+        CASES, mp.fetch(sim, mp.evaluate(sim, program, x)), strict=True
+    ):
+        assert found.tolist() == [op(each, divisor) for each in x.tolist()], (op, divisor)
+        assert found.dtype == op(x, divisor).dtype
 
 
 @pytest.mark.parametrize(("op", "expected"), [(operator.mod, 0.5 % 0.1), (operator.floordiv, 4)])

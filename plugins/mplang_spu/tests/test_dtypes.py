@@ -94,12 +94,20 @@ def check(fn, *args, field):
     return found
 
 
-@pytest.mark.parametrize("dtype", ALL)
+FEW = {"bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64"}
+LONG = pytest.mark.long("as for a type of another width")
+
+
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(each, marks=[LONG] * (each not in FEW)) for each in ALL]
+)
 def test_orders_are_those_of_numpy(dtype):
     check_orders([name for name, each in ORDERED if each == dtype], dtype, "FM128")
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(each, marks=[LONG] * (each not in FEW)) for each in (*INTEGERS, *FLOATS)]
+)
 def test_totals_are_those_of_numpy(dtype):
     check_totals(TOTALS, dtype, "FM128")
 

@@ -76,7 +76,7 @@ def check(seed: int, protocol: str) -> None:
         np.testing.assert_array_equal(mine, jaxs)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_programs_of_integers_wrap_as_jax_does(seed):
     check(seed, "ABY3")
 
@@ -85,7 +85,7 @@ def test_random_programs_of_integers_wrap_as_jax_does(seed):
 @pytest.mark.parametrize(
     ("seed", "protocol"),
     [
-        *((seed, protocol) for seed in range(12, 212) for protocol in ("ABY3", "SEMI2K")),
+        *((seed, protocol) for seed in range(5, 212) for protocol in ("ABY3", "SEMI2K")),
         *((seed, "CHEETAH") for seed in range(20)),
     ],
 )

@@ -10,7 +10,16 @@ import mplang_core as mp
 STEP = 2.0**-40
 
 
-@pytest.mark.parametrize(("protocol", "parties"), [("CHEETAH", 2), ("ABY3", 3), ("SEMI2K", 2)])
+@pytest.mark.parametrize(
+    ("protocol", "parties"),
+    [
+        pytest.param(
+            "CHEETAH", 2, marks=pytest.mark.long("CHEETAH sets up oblivious transfers: 4 s")
+        ),
+        ("ABY3", 3),
+        ("SEMI2K", 2),
+    ],
+)
 def test_products_of_two_runs_are_alike_to_the_last_digits_and_sums_equal(protocol, parties):
     names = [f"node{i}" for i in range(parties)]
     cluster = mp.ClusterSpec.from_dict(

@@ -31,7 +31,18 @@ def check(name, n, condition, protocol="ABY3"):
     assert error(found, a.astype(np.float64)) <= allowed
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+ELSEWHERE = {"inv", "cholesky", "cho_solve", "solve_triangular", "lu", "qr complete", "svd of wide",
+             "pinv", "lstsq", "matrix_rank", "det", "norm"}  # fmt: skip
+"""Functions that are in other tests of this file, or made as others are."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long("12 functions more")] * (name in ELSEWHERE))
+        for name in FUNCTIONS
+    ],
+)
 def test_a_function_is_right(name):
     check(name, 4, LARGE)
 
@@ -52,9 +63,16 @@ GRADIENTS = {
     "cholesky": (lambda a: jnp.linalg.cholesky(a)[-1].sum(), POSITIVE),
     "slogdet": (lambda a: jnp.linalg.slogdet(a)[1], SQUARE),
 }
+LU = {"solve", "slogdet"}
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long("through LU, as inv")] * (name in LU))
+        for name in GRADIENTS
+    ],
+)
 def test_a_gradient_is_right(name):
     fn, kind = GRADIENTS[name]
     a = INPUTS[kind](4, 100)

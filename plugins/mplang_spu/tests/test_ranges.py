@@ -42,7 +42,7 @@ def compiled(function, cluster):
 
 
 SOME = settings(
-    max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 

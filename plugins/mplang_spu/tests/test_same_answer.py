@@ -119,13 +119,13 @@ def drawn() -> list[Function]:
 def test_a_program_gives_the_same_answer_on_each_protocol_and_in_each_run(simulators):
     compared = []
 
-    @settings(some, max_examples=5)
+    @settings(some, max_examples=3)
     @given(functions(lines=6))
     def programs(function):
         compared.append(check(simulators, function, runs=2))
 
     programs()
-    assert sum(compared) >= 3
+    assert sum(compared) >= 2
 
 
 @pytest.fixture(scope="module")

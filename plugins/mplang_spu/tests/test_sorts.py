@@ -19,7 +19,8 @@ import mplang_core as mp
 CHEETAH = pytest.param(
     "CHEETAH", marks=pytest.mark.long("CHEETAH sets up oblivious transfers: 4 s")
 )
-QUICK = ["ABY3", "SEMI2K"]
+SEMI2K = pytest.param("SEMI2K", marks=pytest.mark.long("as on ABY3: 60 sorts"))
+PROTOCOLS = ["ABY3", SEMI2K, CHEETAH]
 DTYPES = ["bool", "int8", "int32", "int64", "uint8", "uint32", "float32", "float64"]
 SIZE = 24
 X = np.random.default_rng(1).integers(0, 3, SIZE)
@@ -64,7 +65,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_of_a_sort_is_that_of_numpy(name, protocol):
     """libspu selected the part, and failed where that is the largest element."""
@@ -74,13 +75,13 @@ def test_a_part_of_a_sort_is_that_of_numpy(name, protocol):
         np.testing.assert_allclose(found, exact, rtol=1e-6)
 
 
-@pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ORDERS)
 def test_equal_elements_are_in_the_order_of_jax(name, protocol):
     check(name, X.astype(np.int32), protocol)
 
 
-@pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
+@pytest.mark.parametrize("protocol", ["ABY3", "SEMI2K", CHEETAH])
 def test_so_they_are_if_stability_is_not_asked_for(protocol):
     """Then libspu's messages would tell how many there are."""
     fn = lambda x: lax.sort((x, PLACES), num_keys=1, is_stable=False)[1]  # noqa: E731
@@ -88,21 +89,31 @@ def test_so_they_are_if_stability_is_not_asked_for(protocol):
     np.testing.assert_array_equal(found, np.argsort(X, kind="stable"))
 
 
-@pytest.mark.parametrize("protocol", QUICK)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["argsort", "descending", "several operands", "top_k"])
+OF_TYPES = ["argsort", "descending", "several operands", "top_k"]
+MORE = pytest.mark.long("each type with each order: 48 sorts")
+
+
+@pytest.mark.parametrize("protocol", ["ABY3", SEMI2K])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, marks=[MORE] * ((i + j) % len(OF_TYPES) > 0))
+        for i, name in enumerate(OF_TYPES)
+        for j, dtype in enumerate(DTYPES)
+    ],
+)
 def test_so_they_are_of_each_type(name, dtype, protocol):
     check(name, X.astype(dtype), protocol)
 
 
 @pytest.mark.slow("CHEETAH on each type: a minute")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["argsort", "descending", "several operands", "top_k"])
+@pytest.mark.parametrize("name", OF_TYPES)
 def test_so_they_are_of_each_type_on_cheetah(name, dtype):
     check(name, X.astype(dtype), "CHEETAH")
 
 
-@pytest.mark.parametrize("protocol", [*QUICK, CHEETAH])
+@pytest.mark.parametrize("protocol", ["ABY3", "SEMI2K", CHEETAH])
 def test_zeros_of_both_signs_are_equal(protocol):
     x = np.float32([0.0, -0.0, 1, -0.0, 0.0, -1])
     found = spu_runner.run(jnp.argsort, x, protocol=protocol)
@@ -110,6 +121,9 @@ def test_zeros_of_both_signs_are_equal(protocol):
 
 
 # -- messages
+
+QUICK = {("two keys", "ABY3"), ("top_k", "ABY3"), ("argsort", "SEMI2K")}
+AGAIN = pytest.mark.long("other orders, or the same on another protocol: 1 s each")
 
 
 @pytest.fixture
@@ -143,8 +157,14 @@ def messages(monkeypatch):
     return opened
 
 
-@pytest.mark.parametrize("protocol", QUICK)
-@pytest.mark.parametrize("name", ["argsort", "descending", "two keys", "top_k"])
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        pytest.param(name, protocol, marks=[AGAIN] * ((name, protocol) not in QUICK))
+        for name in ("argsort", "descending", "two keys", "top_k")
+        for protocol in ("ABY3", "SEMI2K")
+    ],
+)
 def test_messages_do_not_depend_on_the_keys(messages, name, protocol):
     keys = [X, PLACES, PLACES[::-1], np.ones(SIZE)]
     with messages(protocol) as sent:

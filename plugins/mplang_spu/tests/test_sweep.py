@@ -21,8 +21,8 @@ PLACE = "simulator", "ABY3", "8"
 RUNS = sweep_report.RIGHT | set("r")
 TWENTIETH = {each.name: each for each in sweep_calls.functions() if part_of(each.name, 20) == 0}
 
-SERIES = pytest.mark.long("a series of hundreds of ops: 5 s; make sweep runs it, too")
-LONG = {"scipy.special.sici", "scipy.stats.binom.pmf"}
+SERIES = {"lax.bessel_i1e"}  # hundreds of ops: 4 s
+MORE = pytest.mark.long("two thirds of a twentieth of the sweep; make sweep runs all of it")
 
 
 def a_type_of(name: str) -> str | None:
@@ -43,7 +43,7 @@ def simulator():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=SERIES) if name in LONG else name
+        pytest.param(name, marks=[MORE] * (part_of(name, 60) > 0 or name in SERIES))
         for name in TWENTIETH
         if a_type_of(name)
     ],

@@ -42,7 +42,15 @@ def test_where_there_are_cores_there_is_no_limit():
     assert (limit > 100, variable) == (True, "None")
 
 
-@pytest.mark.parametrize("cores", [1, ENOUGH])
+@pytest.mark.parametrize(
+    "cores",
+    [
+        1,
+        pytest.param(
+            ENOUGH, marks=pytest.mark.long("a process imports libspu, for the fourth time")
+        ),
+    ],
+)
 def test_what_the_user_says_counts(cores):
     assert ask(cores, **{ENV: "3"}) == (3, "3")
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import jax
 import numpy as np
 from functions import functions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 
-@settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,  # where results jump, the last bit of a sum decides
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(derandomize=True)  # where results jump, the last bit of a sum decides
 @given(functions())
 def test_jax_computes_the_reference(function):
     wide = {"f": np.float64, "i": np.int64}
@@ -27,7 +22,6 @@ def test_jax_computes_the_reference(function):
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6 * size)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(functions(steps=False))
 def test_arguments_are_within_their_ranges(function):
     with jax.enable_x64(function.x64):

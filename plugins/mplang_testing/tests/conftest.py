@@ -27,8 +27,13 @@ def forget_faults() -> None:
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Iterator[Callable[..., pytest.RunResult]]:
+def run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., pytest.RunResult]]:
     """Run a test file, in this process and a folder of its own."""
+
+    # a plugin that is imported anew for each of them takes most of its time
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(source: str, *args: str) -> pytest.RunResult:
         forget_faults()

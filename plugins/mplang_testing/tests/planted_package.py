@@ -27,8 +27,9 @@ def told_of(folder: Path, entries: str, package: str, tests: str, *, only: str =
     (folder / "test_faults.py").write_text(textwrap.dedent(tests))
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_faults.py"]
+    env = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [*command, "-k", only], cwd=folder, env={**os.environ, "PYTHONPATH": path},
+        [*command, "-k", only], cwd=folder, env=env,
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return done.stdout

@@ -142,6 +142,7 @@ def test_a_certificate_is_given_once(here, program):
     assert "--tls certs/a and --option tls=certs/b are two; give one" in told
 
 
+@pytest.mark.long("three workers and two commands; what is refused is in test_development.py")
 def test_up_in_production_runs_whole_programs_only(tmp_path, program):
     up = begin("up", "-n", 3, "--mode", "production", cwd=tmp_path)
     try:

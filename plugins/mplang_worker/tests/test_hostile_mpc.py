@@ -281,9 +281,18 @@ def is_stuck(workers) -> bool:
 
 
 @pytest.mark.parametrize(
-    "error", range(len(evil_mpc.ERRORS)), ids=lambda i: f"{evil_mpc.ERRORS[i]}"
+    ("error", "begins"),
+    [
+        pytest.param(
+            error,
+            begins,
+            id=f"{evil_mpc.ERRORS[error]} {'before' if begins else 'in'} an op",
+            marks=[pytest.mark.long("each error at both times")] * (error % 2 != begins),
+        )
+        for error in range(len(evil_mpc.ERRORS))
+        for begins in (1, 0)
+    ],
 )
-@pytest.mark.parametrize("begins", [1, 0], ids=["before an op", "in an op"])
 def test_what_a_process_tells_of_its_failure_does_not_reach_the_coordinator(
     workers, said, error, begins
 ):

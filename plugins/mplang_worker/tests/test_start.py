@@ -82,6 +82,7 @@ def test_a_local_cluster_that_gives_up_says_what_it_waited_for(tmp_path, monkeyp
     assert "a slow disk" in told.splitlines()[-1]
 
 
+@pytest.mark.long("a process starts again and again, for four seconds")
 def test_a_local_cluster_that_gives_up_says_where_its_log_is(tmp_path, monkeypatch):
     told = cluster_that_is_late(tmp_path, monkeypatch, "import os\nos._exit(7)\n")
     assert told.startswith("worker alice was not ready 4 s after its start")

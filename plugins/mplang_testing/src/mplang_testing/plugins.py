@@ -40,7 +40,7 @@ class PluginSuite(Suite, kit=True):
 
     @property
     def _facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = _ask("plugin", self.distribution, tuple(self.heavy))
+        found: dict[str, Any] = _ask(self.distribution, tuple(self.heavy))
         if not found["entries"]:
             complain(
                 f"{self.distribution} brings no plugin",
@@ -182,9 +182,8 @@ class PluginSuite(Suite, kit=True):
 
     def test_a_failure_leaves_nothing(self) -> None:
         """Where loading fails at the very end, all that was registered is taken back."""
-        left = _ask("rolled_back", self.distribution)
         self._nothing(
-            [f"the {what} {', '.join(names)}" for what, names in left.items()],
+            [f"the {what} {', '.join(names)}" for what, names in self._facts["left"].items()],
             "leaves things behind when it does not load",
             "nothing of it is registered",
             f"register through hooks, or with provider={self.distribution!r}",
@@ -205,9 +204,9 @@ def _is_of(setting: str, families: set[str]) -> bool:
 
 
 @functools.cache
-def _ask(question: str, distribution: str, *args: tuple[str, ...]) -> Any:
+def _ask(distribution: str, heavy: tuple[str, ...]) -> Any:
     try:
-        return probe.ask(f"{probe.__name__}:{question}", distribution, *map(list, args))
+        return probe.ask(f"{probe.__name__}:installed", distribution, list(heavy))
     except RuntimeError as error:
         complain(
             f"{distribution} ends the process that looks at it",

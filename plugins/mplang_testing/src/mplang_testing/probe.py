@@ -7,6 +7,7 @@ import linecache
 import os
 import subprocess
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -77,6 +78,36 @@ def texts(file: str, module: str, suite: str, shift: int) -> dict[str, str]:
     for name in suite.split("."):
         found = getattr(found, name)
     return {name: text_of(sample.build()) for name, sample in found().cases()["sample"].items()}
+
+
+def installed(distribution: str, heavy: list[str]) -> dict[str, Any]:
+    """Return what :func:`plugin` gives, and what :func:`rolled_back` gives in a fork before it."""
+    left = _in_fork(rolled_back, distribution)
+    return {**plugin(distribution, heavy), "left": left}
+
+
+def _in_fork(look: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in a fork, which saves a start and its imports; return what it gives."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            with open(writer, "w", encoding="utf-8") as out:
+                json.dump(look(*args), out)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as file:
+        text = file.read()
+    _, status = os.waitpid(pid, 0)
+    if status:
+        raise RuntimeError(f"{look.__name__} ended with {os.waitstatus_to_exitcode(status)}")
+    return json.loads(text)
 
 
 def plugin(distribution: str, heavy: list[str]) -> dict[str, Any]:

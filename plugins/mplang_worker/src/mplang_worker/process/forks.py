@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from mplang_core.ext import ConfigError
@@ -69,21 +70,24 @@ class ForkServer:
             if self.pid == 0:
                 serve_here(modules, theirs.detach(), printed)
         else:
-            number = str(theirs.fileno())
-            # -P: nothing is imported from the working directory
-            server = "mplang_worker.process.fork_server"
-            command = [sys.executable, "-P", "-m", server, number, *modules]
-            self._process = subprocess.Popen(
-                command,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-            )
+            self._process = self._start(modules, theirs.fileno(), printed)
             self.pid = self._process.pid
         if printed is not None:
             os.close(printed)
         theirs.close()
+
+    def _start(
+        self, modules: Sequence[str], number: int, printed: int | None
+    ) -> subprocess.Popen[bytes]:
+        # -P: nothing is imported from the working directory
+        server = "mplang_worker.process.fork_server"
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", server, str(number), *modules],
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=printed,
+        )
 
     def prepare(self, argument: ipc.Message) -> Any:
         """Call ``prepare(argument)`` of the first module in the server, before it forks.
