@@ -117,5 +117,4 @@ def test_neither_engine_nor_front_nor_mpc_process_grows(cluster):
 
         before, after = least(), least()
     grown = {name: (after[name] - before[name]) / (SAMPLES * RUNS) for name in watched}
-    print(before, after, grown)
     assert max(grown.values()) < PER_RUN, f"KB a run: {grown}"
