@@ -20,7 +20,7 @@ ROWS = 2_000
 SAMPLES = 4  # of memory, of which the least counts: what is freed is returned now and then
 RUNS = 40  # between two samples
 WARM = 100  # runs until allocators have what they keep
-PER_RUN = 8  # KB; it was 37 at the party that reads
+PER_RUN = 16  # KB; it was 37 at the party that reads
 
 pytestmark = [
     pytest.mark.long("runs until the tables of a session are full"),
