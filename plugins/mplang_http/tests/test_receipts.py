@@ -92,8 +92,8 @@ def test_receipts_are_listed_and_forgotten(path, capsys):
     command()
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        f"1970-01-01T00:00:00+00:00 bank=3:{'b' * 64} s-3 https://bank:9000",
-        f"1970-01-01T00:01:00+00:00 shop=5:{'b' * 64} s-5 https://bank:9000",
+        f"1970-01-01T00:00:00.000+00:00 bank=3:{'b' * 64} s-3 https://bank:9000",
+        f"1970-01-01T00:01:00.000+00:00 shop=5:{'b' * 64} s-5 https://bank:9000",
     ]
     command(party="shop", as_json=True)
     assert '"text": "5:' in capsys.readouterr().out

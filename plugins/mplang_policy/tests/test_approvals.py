@@ -416,9 +416,15 @@ def test_whoever_signs_is_shown_the_program_and_asked(bank):
     assert bank.files == []
 
 
+def test_a_key_without_a_password_is_said_to_be_readable(bank):
+    told = bank.run("approver-key", bank.folder / "open.key")
+    assert "open.key is not encrypted" in told
+    assert "$MPLANG_KEY_PASSWORD" in told
+
+
 def test_a_key_with_a_password_needs_it(bank, monkeypatch):
     monkeypatch.setenv("MPLANG_KEY_PASSWORD", "secret")
-    bank.run("approver-key", bank.folder / "locked.key")
+    assert "not encrypted" not in bank.run("approver-key", bank.folder / "locked.key")
     assert (bank.folder / "locked.key").stat().st_mode & 0o077 == 0
     monkeypatch.delenv("MPLANG_KEY_PASSWORD")
     assert "cannot read the key" in bank.approve(key="locked", ok=False)

@@ -189,6 +189,18 @@ def test_a_log_is_shown_line_by_line(logged):
     assert len(run(logged, "audit", "show", "--kind", "fetch").splitlines()) == 1
 
 
+def test_entries_of_one_second_have_times_that_differ(folder):
+    times = iter([1e9 + each / 8 for each in range(100)])
+    with closing(Ledger(folder / "gate.db", clock=lambda: next(times))) as ledger:
+        for _ in range(2):
+            ledger.add("refusal", {"coordinator": "other", "name": "pay", "why": "no"})
+    shown = [line.split()[1] for line in run(folder, "audit", "show").splitlines()]
+    exported = [json.loads(line)["time"] for line in run(folder, "audit", "export").splitlines()]
+    assert shown == exported
+    assert len(set(shown)) == 2
+    assert all(re.fullmatch(r"2001-09-09T01:46:\d\d\.\d{3}\+00:00", each) for each in shown)
+
+
 def test_a_log_is_shown_since_a_time_and_a_reason_in_one_line(logged):
     with closing(Ledger(logged / "gate.db")) as ledger:
         why = "pay discloses to everyone:\n" + "\n".join(f"- row {i}" for i in range(200))

@@ -44,6 +44,21 @@ def test_a_log_that_nobody_touched_is_whole(path):
     assert wrong(path) == []
 
 
+def test_sqlite_backs_up_a_log_while_its_worker_writes(path, tmp_path):
+    """As deploy/README.md says; the file alone lacks what is in ``gate.db-wal``."""
+    with closing(Ledger(path)) as ledger:
+        ledger.add("refusal", {"coordinator": "analyst", "why": "no"})
+        shutil.copy(path, tmp_path / "copied.db")
+        with closing(sqlite3.connect(path)) as file, closing(sqlite3.connect(tmp_path / "b")) as to:
+            file.backup(to)
+        ledger.add("refusal", {"coordinator": "analyst", "why": "no"})
+    assert wrong(tmp_path / "b") == []
+    with closing(Ledger(tmp_path / "b", read_only=True)) as kept:
+        assert kept.head.number == 6
+    with closing(Ledger(tmp_path / "copied.db", read_only=True)) as kept:
+        assert kept.head.number < 6
+
+
 @pytest.mark.parametrize(
     ("statements", "told"),
     [

@@ -153,6 +153,14 @@ def test_exit_codes(server, do, code):
     line.close()
 
 
+def test_only_the_children_that_ended_last_are_known(server, monkeypatch):
+    """Each session left the codes of its processes behind, for as long as its worker ran."""
+    monkeypatch.setattr(forks, "MAX_CODES", 2)
+    codes = [begin(server, "exit", code=code)[0].wait(DEADLINE) for code in range(5)]
+    assert codes == [0, 1, 2, 3, 4]
+    assert len(server._codes) == 2
+
+
 def test_signals(server):
     child, line = begin(server, "wait")
     told(line)

@@ -221,8 +221,15 @@ def approver_key(
     path: Annotated[str, typer.Argument(help="The file of the private key, such as alice.key.")],
 ) -> None:
     """Make a key to sign approvals with; the public one lies beside it, for the worker's file."""
-    new_key(Path(path), os.environ.get(PASSWORD))
+    password = os.environ.get(PASSWORD)
+    new_key(Path(path), password)
     typer.echo(f"wrote {path}, and {Path(path).with_suffix('.pub')} for gate.approvers")
+    if not password:
+        typer.echo(
+            f"{path} is not encrypted: whoever reads it approves in your name; with a password in "
+            f"${PASSWORD} it would be",
+            err=True,
+        )
 
 
 def _read(path: str) -> bytes:

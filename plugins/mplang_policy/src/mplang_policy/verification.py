@@ -105,4 +105,4 @@ def time_of(entry: Entry) -> str:
         when = datetime.datetime.fromtimestamp(entry.time, datetime.UTC)
     except (OverflowError, ValueError, OSError):  # somebody has changed it
         return str(entry.time)
-    return when.isoformat(timespec="seconds")
+    return when.isoformat(timespec="milliseconds")

@@ -30,7 +30,7 @@ def receipts(party: Party = None, forget: Forget = None, as_json: AsJson = False
         return
     for each in store.all():
         when = datetime.datetime.fromtimestamp(each.time, datetime.UTC).isoformat(
-            timespec="seconds"
+            timespec="milliseconds"
         )
         if party not in (None, each.party):
             continue

@@ -26,6 +26,7 @@ from mplang_core.ext import (
 from mplang_http.base.address import split_address
 from mplang_http.coordinator.exchange import NoResponseError, Response, send_request
 from mplang_http.coordinator.refusals import read_refusals
+from mplang_http.tls.clock_hint import clock_hint
 from mplang_http.wire.values import Buffer
 
 MAX_SIZE = 1 << 40  # bytes of a response
@@ -324,15 +325,17 @@ class WorkerClient:
             why = f"its front gave no sign of life for {self._patience:g} s (the option patience)"
         else:
             why = str(error) or type(error).__name__
+        why += clock_hint(error)
         if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
             why += "; it has no certificates, so its address begins with http://"
         elif isinstance(error, ConnectionRefusedError):
             why += "; nothing listens there"
-        elif isinstance(error, ConnectionError) and not self._has_answered:
+        elif isinstance(error, ConnectionError | ssl.SSLEOFError) and not self._has_answered:
             why += (
                 "; if it has certificates, its address begins with https://"
                 if self._context is None
-                else "; does it believe whoever signed the certificate of this coordinator?"
+                else "; does it believe whoever signed the certificate of this coordinator, and is "
+                "that valid by its clock?"
             )
         return LostWorkerError(f"worker {self.name} at {self.address} does not answer: {why}")
 

@@ -30,6 +30,7 @@ from mplang_worker.front.live_config import ConfigFile
 from mplang_worker.front.service_manager import notify
 from mplang_worker.front.slow_start import wait_until_warm
 from mplang_worker.front.warm_process import WARM
+from mplang_worker.process.arenas import share_arenas
 from mplang_worker.process.cgroups import engine_cgroups
 from mplang_worker.process.fork_server import end_with_parent
 from mplang_worker.process.forks import ForkServer
@@ -67,6 +68,7 @@ def run_worker(
         ConfigError: the address cannot be bound, or a configured module or file is missing.
     """
     ignore_hangup()  # until it reloads; processes that it starts ignore it for good
+    share_arenas()
     captured = config.log_format == "json"
     warm = forks or ForkServer(WARM, captured=captured)
     # cgroups are removed after all processes in them have ended

@@ -245,7 +245,7 @@ class Engines:
         check_room(self._config, key[0], request, self.sessions, self._openings.waiting(key[0]))
 
     def _new_session(self, key: Key, request: SessionRequest) -> FrontSession:
-        session = FrontSession(key, request)
+        session = FrontSession(key, request, self._config.limits.jobs)
         mine = [each for each in self._sessions.values() if each.key[0] == key[0]]
         session.cores = mine[0].cores if mine else self._starter.free_cores(self.sessions)
         self._sessions[key] = self._links[session.link] = session

@@ -16,7 +16,7 @@ from mplang_worker.base.step_clock import StepClock
 Status: TypeAlias = dict[str, Any]
 """Status of a job, or its error, as plain data."""
 
-MAX_KNOWN = 1000  # jobs of a session; those that have ended take about 1 KB each
+MAX_KNOWN = 1000  # jobs of a session by default; those that have ended take about 1 KB each
 _OVER = asyncio.Event()  # of all jobs that have ended, as an event of its own takes 800 bytes
 _OVER.set()
 
@@ -80,9 +80,14 @@ class KnownJob:
 
 
 class FrontJobs:
-    """Jobs of one session."""
+    """Jobs of one session.
 
-    def __init__(self) -> None:
+    Args:
+        most: number of jobs that are kept; of more the first that have ended are forgotten.
+    """
+
+    def __init__(self, most: int = MAX_KNOWN) -> None:
+        self._most = most
         self._known: dict[str, KnownJob] = {}
         self._active: set[str] = set()
 
@@ -118,7 +123,7 @@ class FrontJobs:
 
     def _forget(self) -> None:
         """Forget the job that was submitted first and has ended, if there are many."""
-        if len(self._known) > MAX_KNOWN:
+        if len(self._known) > self._most:
             gone = next((run for run, job in self._known.items() if job.settled), None)
             if gone is not None:
                 del self._known[gone]

@@ -15,7 +15,7 @@ from mplang_worker.base.config import Limits, Timeouts, WorkerConfig
 from mplang_worker.base.errors import RequestError
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.gate_runs import GateRuns
-from mplang_worker.front.jobs import FrontJobs
+from mplang_worker.front.jobs import MAX_KNOWN, FrontJobs
 from mplang_worker.process.cgroups import memory_excess
 from mplang_worker.tls.credentials import Credential, LinkEnd, Role, session_statement
 from mplang_worker.wire.requests import SessionRequest
@@ -88,6 +88,7 @@ class FrontSession:
     Args:
         key: coordinator and name.
         request: the request that opened it.
+        jobs: number of its jobs whose status is kept.
 
     Attributes:
         link: name of its end of the links; whoever knows it reaches the engine's handshake.
@@ -111,7 +112,7 @@ class FrontSession:
         ends: the ends of all parties' links, by rank, once it is linked.
     """
 
-    def __init__(self, key: Key, request: SessionRequest) -> None:
+    def __init__(self, key: Key, request: SessionRequest, jobs: int = MAX_KNOWN) -> None:
         self.key = key
         self.request = request
         self.parties = [party.name for party in request.parties]
@@ -129,7 +130,7 @@ class FrontSession:
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0
         self.approvals: dict[str, Any] = {}
-        self.jobs = FrontJobs()
+        self.jobs = FrontJobs(jobs)
         self.opened = self.seen = time.monotonic()
         self.joined = False
         self.receipt = ""

@@ -7,6 +7,7 @@ overridden here. Its bound in ``pyproject.toml`` is raised once the tests pass w
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, TypeAlias
 
 import httptools
@@ -32,7 +33,14 @@ def server_settings(app: Any, *, keep_alive: int) -> ServerSettings:
         timeout_keep_alive=keep_alive, server_header=False, proxy_headers=False,
     )  # fmt: skip
     made.load()
+    logging.getLogger("uvicorn.error").addFilter(_is_failure)
     return made
+
+
+def _is_failure(record: logging.LogRecord) -> bool:
+    """Return whether an error is one: the end of a worker cancels what it still answers."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 class ServerConnections(ServerState):

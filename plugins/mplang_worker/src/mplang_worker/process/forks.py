@@ -25,6 +25,7 @@ from mplang_worker.wire import ipc
 
 IMPORT_TIMEOUT = 300.0  # seconds that a server has to import, which takes 2 s on an idle machine
 FORK_TIMEOUT = 30.0  # seconds that it has to fork
+MAX_CODES = 1000  # of children that have ended, of which those that ended last are known
 SLICE = 0.05  # seconds that one thread listens to the server while others wait
 
 
@@ -187,6 +188,8 @@ class ForkServer:
         message, _ = ipc.receive(self._sock)
         if "ended" in message:
             self._codes[message["ended"]] = message["code"]
+            if len(self._codes) > MAX_CODES:
+                del self._codes[next(iter(self._codes))]
         return message
 
     def close(self) -> None:

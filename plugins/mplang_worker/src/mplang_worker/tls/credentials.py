@@ -188,7 +188,10 @@ def _check_session(
     made.verify_directly_issued_by(party)
     now = datetime.datetime.now(datetime.UTC)
     if not made.not_valid_before_utc <= now <= made.not_valid_after_utc:
-        raise ValueError("it is not valid at this time")
+        raise ValueError(
+            f"it is valid from {made.not_valid_before_utc} to {made.not_valid_after_utc}, and "
+            f"it is {now} by the clock here"
+        )
     if not isinstance(made.public_key(), PublicKey):
         raise ValueError("the key of a session is one of an elliptic curve")
     stated = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
