@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from mplang_analysis import ProgramRequest, RunRequest
 
 from mplang_core.ext import AdmissionError, ConfigError
+from mplang_policy.alarms import OWN, Alarm, add_alarm, clear_alarms, read_alarms
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.approve_command import approving
@@ -225,6 +226,15 @@ class Gate:
             return self._witness.seen(peers)
         except LedgerError as error:
             raise self._failed(error) from error
+
+    def alarms(self) -> Sequence[Alarm]:
+        """Return which logs were set back, a peer's or this party's; not yet cleared up.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return self._ledger.reading(read_alarms)
 
     def refuses(self) -> str:
         """Return why nothing may run here now, for the owner; empty if that is not so."""
@@ -480,14 +490,21 @@ class Gate:
 
     def _check_seen(self, run: RunRequest) -> None:
         """Refuse to run if somebody remembers an entry of the log that is not there any more."""
-        receipt = {run.asked.coordinator: run.receipt} if run.receipt else {}
-        try:
-            missing = self._witness.missing({**receipt, **run.seen})
-        except LedgerError as error:
-            raise self._failed(error) from error
+        seen = {run.asked.coordinator: run.receipt} if run.receipt else {}
+        seen |= run.seen
+        with self._reading():
+            missing = self._witness.missing(seen)
+            alarmed = {each.party for each in self._ledger.reading(read_alarms) if each.log == OWN}
+        asking = {run.asked.coordinator, *run.asked.names}
+        if missing is None and alarmed & asking:  # they remember no more than there is
+            with self._recording(run.asked.coordinator, always=True) as writing:
+                writing.changed(lambda file: clear_alarms(file, OWN, asking))
         if missing is not None:
             who, why = missing
-            self._record("refusal", {**run.about(), "why": why})
+            with self._recording(run.asked.coordinator) as writing:
+                writing.add("refusal", shortened_fields({**run.about(), "why": why}))
+                if self._witness.has_sealed(seen[who]):  # else whoever says so may lie
+                    writing.changed(lambda file: add_alarm(file, Alarm(OWN, who, run.shared)))
             raise other_log(self._party, who, run.asked)
 
     def _find_approval(

@@ -412,6 +412,17 @@ class Gate(Protocol):
             AdmissionError: the log cannot be read.
         """
 
+    def alarms(self) -> Sequence[tuple[str, str, str]]:
+        """Return which logs were set back, and that is not cleared up.
+
+        Returns:
+            Of each ``peer`` with its name, or ``own`` with who remembers more of it; and the name
+            at all parties of the run that has shown it.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
     def paused(self) -> Collection[str]:
         """Return the coordinators that the owner lets run nothing.
 

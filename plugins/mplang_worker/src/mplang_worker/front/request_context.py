@@ -75,6 +75,13 @@ class RequestContext:
         budget = self._engines.budget
         return {"used": budget.used(coordinator), "limit": budget.limit}
 
+    async def alarms(self, request: Request) -> list[dict[str, str]]:
+        """Return which logs were set back; nothing for a client that is no coordinator."""
+        try:
+            return await self._engines.gate.alarms(self.authorize(request))
+        except RequestError:
+            return []
+
     def native(self, request: Request) -> list[str]:
         """Return the names of the native services of the client's sessions."""
         try:
