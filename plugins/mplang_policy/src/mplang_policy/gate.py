@@ -57,10 +57,6 @@ class Gate:
         packages: what is installed here.
         clock: returns the time, in seconds since 1970.
 
-    Attributes:
-        lineage: what stored values rest on.
-        owner: what the owner sees and changes while the worker runs.
-
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
     """
@@ -93,8 +89,8 @@ class Gate:
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
-        self.lineage = Lineage(party, self._ledger, self._recording, self._reading)
-        self.owner = OwnerView(
+        self._lineage = Lineage(party, self._ledger, self._recording, self._reading)
+        self._owner = OwnerView(
             party, self._ledger, self._packages, self._recording, self._reading, self._configured
         )
 
@@ -207,6 +203,16 @@ class Gate:
             for each in new:
                 record_approval(writing, each.approval, each.signers, coordinator)
         self._noted |= {(each.id, each.signers) for each in new}
+
+    @property
+    def lineage(self) -> Lineage:
+        """What stored values rest on."""
+        return self._lineage
+
+    @property
+    def owner(self) -> OwnerView:
+        """What the owner sees and changes while the worker runs."""
+        return self._owner
 
     @property
     def public_key(self) -> str:
@@ -342,7 +348,7 @@ class Gate:
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
-                self.lineage.begin(writing, run, decision.approval_id)
+                self._lineage.begin(writing, run, decision.approval_id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 writing.add("run", shortened_fields({**about, "rows": rows}))
                 head = self._witness.head(run.shared, run.seen, writing)
@@ -350,10 +356,13 @@ class Gate:
             raise error
         return head.encode(), head.seal.to_text()
 
-    def end(self, about: Body, run: str, heads: Mapping[str, tuple[bytes, str]]) -> None:
+    def end(
+        self, coordinator: str, about: Body, run: str, heads: Mapping[str, tuple[bytes, str]]
+    ) -> None:
         """Record the end of a run, with what its peers told of their logs meanwhile.
 
         Args:
+            coordinator: whose run it is.
             about: plain data; nothing if the end is on record already.
             run: name of the run that its parties know.
             heads: by the name of a peer its signed head, untrusted, and the public key of its gate.
@@ -361,7 +370,7 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        with self._recording(str(about.get("coordinator")), always=True) as writing:
+        with self._recording(coordinator, always=True) as writing:
             noted = self._witness.note(writing, run, heads)
             if about:
                 writing.add("end", shortened_fields({**about, "heads": noted}))

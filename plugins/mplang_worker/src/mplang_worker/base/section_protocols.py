@@ -380,11 +380,16 @@ class Gate(Protocol):
         """
 
     def end(
-        self, about: Mapping[str, Any], run: str, heads: Mapping[str, tuple[bytes, str]]
+        self,
+        coordinator: str,
+        about: Mapping[str, Any],
+        run: str,
+        heads: Mapping[str, tuple[bytes, str]],
     ) -> None:
         """Append the end of a run to the log, with what its peers told of theirs meanwhile.
 
         Args:
+            coordinator: whose run it is.
             about: plain data; nothing if the end is on record already.
             run: name of the run at all parties.
             heads: by the name of a peer what its gate has signed, untrusted, and the public key of
