@@ -81,7 +81,7 @@ class Ready(Struct):
     """
 
     state: Literal["starting", "ready", "lacking", "draining", "ended"]
-    logs: list[Literal["own", "peer"]]
+    logs: list[Literal["own", "peer"]] = []
 
 
 class Plugin(Struct):
