@@ -161,6 +161,7 @@ class PartyError(RunError):
         rank: the party that failed first.
         op: the name of the failed op; ``None`` if the failure was outside of an op.
         location: the user's source line, ``"file:line"``, or ``None``.
+        others: what other parties refuse, beside the one that failed first.
 
     Example:
         >>> def show(error: PartyError) -> None:
@@ -175,11 +176,13 @@ class PartyError(RunError):
         self.rank = rank
         self.op = op
         self.location = location
+        self.others: tuple[AdmissionError, ...] = ()
 
     @property
     def refusals(self) -> Refusals:
-        """What the party refuses, as data, if that is why it failed."""
-        return Refusals(getattr(self.__cause__, "refusals", ()))
+        """What the parties refuse, as data, if that is why the run failed."""
+        first: tuple[Refusal, ...] = getattr(self.__cause__, "refusals", ())
+        return Refusals((*first, *(refusal for each in self.others for refusal in each.refusals)))
 
 
 class ShutdownError(RunError):

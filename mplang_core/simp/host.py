@@ -17,6 +17,7 @@ from mplang_core.edsl import InterpContext, InterpVar, MPObject
 from mplang_core.edsl.context import Cluster
 from mplang_core.errors import (
     AbortedError,
+    AdmissionError,
     CommError,
     ConfigError,
     KernelError,
@@ -286,7 +287,12 @@ class SimpHost(Interpreter, InterpContext):
         text, op, where = told_of(error)
         site = (f" in {op}" + f" at {where}" * bool(where)) if op else ""
         message = f"party {rank} failed{site}"  # who refuses a program quotes the line
+        refused = {r: e for r, e in failures if isinstance(e, AdmissionError) and r != rank}
+        if isinstance(error, AdmissionError):  # each owner has rules of his own
+            told = (f"\nparty {r} refuses it, too: {told_of(e)[0]}" for r, e in refused.items())
+            text = "".join((text, *told))
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
+        failure.others = tuple(refused.values())
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         if failure.refusals:
             failure.add_note("(error.refusals has each as data, and what can be changed)")

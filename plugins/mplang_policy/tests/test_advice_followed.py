@@ -399,7 +399,7 @@ def test_rules_that_are_wrong_are_told_to_their_owner_alone(bank):
 def test_a_peer_forgets_a_log_that_was_set_back(bank):
     before, mine, peer = bank(pay, ALL), bank(pay, ALL), bank(pay, ALL)
     assert not before.asks()
-    peer.gate.end({}, "s-0", {"bank": (before.head, before.gate.public_key)})
+    peer.gate.end("analyst", {}, "s-0", {"bank": (before.head, before.gate.public_key)})
     mine.seen = {"shop": peer.gate.seen(["bank"])["bank"]}  # its log has nothing of that run
     (first,) = mine.asks()
     (forget,) = first.advice

@@ -240,6 +240,23 @@ def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
     assert {row["gate"] for row in cluster_status(workers.cluster.spec)} == {"open"}
 
 
+def test_the_host_is_told_what_each_party_refuses(workers, host):
+    """An analyst asks each owner once, and not one after the other."""
+    forbid = '@id("no sales") forbid (principal, action == Action::"fetch", resource)\n'
+    workers.write(
+        "shop", PERMIT_ALL + forbid + 'when { context.columns.contains(Column::"sales") };'
+    )
+    try:
+        with pytest.raises(PartyError) as found:
+            mp.evaluate(host, lambda: (pay(), sales()))
+    finally:
+        workers.write("shop", PERMIT_ALL)
+    assert {each.party for each in found.value.refusals} == {"bank", "shop"}
+    for text in ('by "no pay to hosts" (bank.cedar:3)', 'by "no sales" (shop.cedar:2)'):
+        assert text in str(found.value)
+    assert str(found.value).count("refuses it, too: ") == 1
+
+
 def test_a_run_is_not_swapped_for_another_one_after_it_was_shown(workers, host):
     """What was submitted first under a name is what is decided on, and what runs."""
     mp.evaluate(host, sales)

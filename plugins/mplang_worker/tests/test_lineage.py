@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from mplang_testing.waiting import wait_until
+from mplang_http.coordinator.client import WorkerClient
+from mplang_http.tls.contexts import client_context
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import processes_of_sessions
 from stop_testbed import Stoppable, quick
 
 import mplang_core as mp
-from mplang_core.errors import MPLangError, PartyError
+from mplang_core.errors import MPLangError, PartyError, RunError
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +118,17 @@ def test_what_rests_on_nothing_that_was_withdrawn_is_loaded(workers, connect):
     workers.revoke(approval)
     with connect() as host:
         mp.evaluate(host, loading("P0", "copy4"))
+
+
+def test_a_coordinator_withdraws_nothing(workers, connect):
+    """Only a party that takes part in a run does, by its certificate."""
+    with connect() as host:
+        mp.evaluate(host, lambda: mp.store(mp.constant(1), "own"))
+        run = f"{host.session}-0"
+        context = client_context(workers.cluster.tls, "http/1.1")
+        for node in workers.cluster.spec.nodes:
+            client = WorkerClient(node.name, node.address, context, DEADLINE)
+            with pytest.raises(RunError, match="no run .* of yours has stored anything here"):
+                client.request("DELETE", "v1", "stored", run, coordinator="host")
+            client.close()
+        mp.evaluate(host, loading("P0", "own"))

@@ -18,6 +18,7 @@ from mplang_policy import Ledger
 from mplang_policy.verification import mistakes
 from mplang_testing.waiting import wait_until
 from mplang_worker.base.config import WorkerConfig
+from mplang_worker.cli import retention as command
 from mplang_worker.cli.retention import retention
 from mplang_worker.front.kept_values import expire_sessions
 from mplang_worker.front.retention import RetentionSweep
@@ -175,10 +176,24 @@ def test_the_command_lists_the_rules_and_what_they_would_delete(run, tmp_path):
     ]  # fmt: skip
     before = (tmp_path / "gate.db").read_bytes()
     listed = run("--what-if", **rules)
-    assert listed == "now               gate.retention.entries  1 entries of the log, 1 to 1\n"
+    assert listed.splitlines() == [
+        "retention.kept: no worker answers at a control socket, so no session is listed",
+        "now               gate.retention.entries  1 entries of the log, 1 to 1",
+    ]
     assert (tmp_path / "gate.db").read_bytes() == before
     rules["gate"]["retention"]["entries"] = "90000d"
     assert "2216-0" in run("--what-if", **rules)
     (tmp_path / "gate.db").unlink()
-    assert run("--what-if", **rules) == "there is nothing that could expire\n"
+    assert run("--what-if", **rules).endswith("there is nothing that could expire\n")
     assert not (tmp_path / "gate.db").exists()
+
+
+def test_sessions_that_will_expire_are_listed_by_the_worker_that_runs(run, monkeypatch):
+    rows = [{"session": "s", "coordinator": "ann", "age": 8 * DAY}]
+    rows.append({"session": "t", "coordinator": "bob", "age": 1.0})
+    client = SimpleNamespace(is_at_hand=True, request=lambda *asked: rows)
+    monkeypatch.setattr(command, "control_client", lambda config, path: client)
+    listed = run("--what-if", retention={"kept": "7d"}, control={"path": "c/s"}).splitlines()
+    assert listed[0].split("  ")[0] == "now"
+    assert listed[0].endswith("retention.kept  session s of ann, with the values that it keeps")
+    assert listed[1].endswith("retention.kept  session t of bob, with the values that it keeps")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+from mplang_policy.lineage import Notice
 from mplang_testing.waiting import wait_until_async
-from mplang_worker.front import stop_notices
+from mplang_worker.front import stop_notices, withdrawals
 from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.stopping import stop
 
@@ -87,3 +88,31 @@ def test_a_session_that_several_parties_stop_at_once_is_stopped_once():
 
     asyncio.run(main())
     assert (len(stopped), ended) == (1, ["shop"])
+
+
+def test_a_withdrawal_is_repeated_until_the_peer_has_it_and_goes_to_peers_alone(monkeypatch):
+    monkeypatch.setattr(withdrawals, "INTERVAL", 0.0)
+    pending = [Notice("ann", "s-0", "shop"), Notice("ann", "s-0", "gone")]
+    answers, sent = [False, True], []
+    lineage = SimpleNamespace(notices=lambda: tuple(pending), notified=pending.remove)
+
+    async def deliver(peer, path, address):
+        sent.append((peer, path, address(peer)))
+        return answers.pop(0)
+
+    async def main():
+        config = SimpleNamespace(peers={"shop": "https://shop:9000"})
+        tasks = []
+        engines = SimpleNamespace(
+            gate=SimpleNamespace(provider=SimpleNamespace(lineage=lineage)),
+            notices=SimpleNamespace(deliver=deliver),
+            begin=lambda work: tasks.append(asyncio.ensure_future(work)),
+        )
+        watching = asyncio.ensure_future(withdrawals.Withdrawals(config, engines).watch())
+        await wait_until_async(lambda: len(pending) == 1)
+        watching.cancel()
+        await asyncio.wait([watching, *tasks])
+
+    asyncio.run(main())
+    assert sent == [("shop", "/v1/stored/s-0?coordinator=ann", "https://shop:9000")] * 2
+    assert [each.party for each in pending] == ["gone"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -9,13 +10,17 @@ import threading
 from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
 import pytest
 from mplang_http import LocalCluster
+from mplang_http.cli.status import cluster_status
 from mplang_http.coordinator.receipts import Receipts
 from mplang_policy import Ledger
+from mplang_policy.peer_logs import PeerLogs
 from mplang_policy.verification import mistakes
 from mplang_testing.waiting import DEADLINE, wait_until
 from mplang_worker.tls.keygen import make_certificates
@@ -95,6 +100,15 @@ class Parties:
         """Have a worker end, and start with a backup of its log."""
         log = self.folder / f"{name}.db"
         restore(self.cluster, NAMES.index(name), log, self.folder / of)
+
+
+def ready(cluster: LocalCluster) -> tuple[int, object]:
+    """Return what a probe of the first worker is told."""
+    try:
+        with urlopen(f"{cluster.spec.nodes[0].address}/ready") as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        return error.code, json.load(error)
 
 
 def backup(log: Path, to: Path) -> None:
@@ -210,6 +224,10 @@ def test_the_last_run_is_not_taken_back(parties):
     parties.restore("bank", "backup.db")
     for who in ("host", "host1"):
         assert "another log of bank" in refused(parties, who=who)
+    bank, shop = cluster_status(parties.cluster.spec, parties.files["host"])
+    assert "its log was set back: host remembers more of it (run host:" in bank["why"]
+    assert "log was set back: another coordinator remembers more of it;" in bank["why"]
+    assert shop["why"] == ""
     whys = [each.body["why"] for each in parties.log("bank") if each.kind == "refusal"]
     assert any(why.endswith("which is not there: the log was set back") for why in whys)
     assert parties.kinds("bank")["run"] == before
@@ -223,6 +241,12 @@ def test_the_last_run_is_not_taken_back(parties):
     assert entry.body["peer"] == "bank"
     assert entry.body["before"][0] == entry.body["now"][0]
     assert parties.kinds("bank")["set back"] == 0
+    _, shop = cluster_status(parties.cluster.spec, parties.files["host1"])
+    assert f"the log of bank was set back (run {entry.body['run']})" in shop["why"]
+    with Ledger(parties.folder / "shop.db").writing() as writing:  # as mplang audit forget does
+        writing.changed(lambda file: PeerLogs(file).forget("bank"))
+    _, shop = cluster_status(parties.cluster.spec, parties.files["host1"])
+    assert shop["why"] == ""
 
 
 def test_an_owner_whom_nobody_else_takes_part_with_takes_back_nothing(tmp_path):
@@ -252,8 +276,10 @@ def test_an_owner_whom_nobody_else_takes_part_with_takes_back_nothing(tmp_path):
             for _ in range(2):
                 with pytest.raises(PartyError, match="local remembers another log of bank"):
                     run()
+            assert ready(cluster) == (503, {"state": "lacking", "logs": ["own"]})
             Receipts().forget("bank")  # once the owner has told why
             run()
+            assert ready(cluster) == (200, {"state": "ready"})
     with closing(Ledger(tmp_path / "bank.db", read_only=True)) as ledger:
         why = next(each.body["why"] for each in ledger.entries() if each.kind == "refusal")
     assert why.startswith("local remembers entry ")

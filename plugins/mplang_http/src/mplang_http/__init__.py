@@ -9,7 +9,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = {"SimpHttpDriver": "coordinator.driver", "cluster_status": "cli.status"}
+_MODULES = {
+    "SimpHttpDriver": "coordinator.driver",
+    "cluster_status": "cli.status",
+    "control_client": "cli.control",
+}
 _OF_WORKERS = ("HttpCommunicator", "LocalCluster", "WorkerConfig", "create_worker_app")
 
 __all__ = [
@@ -18,6 +22,7 @@ __all__ = [
     "SimpHttpDriver",
     "WorkerConfig",
     "cluster_status",
+    "control_client",
     "create_worker_app",
 ]
 

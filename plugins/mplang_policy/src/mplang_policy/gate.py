@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from mplang_analysis import ProgramRequest, RunRequest
 
 from mplang_core.ext import AdmissionError, ConfigError
+from mplang_policy.alarms import OWN, Alarm, add_alarm, clear_alarms, read_alarms
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals, Wanted
 from mplang_policy.approve_command import approving
@@ -56,10 +57,6 @@ class Gate:
         packages: what is installed here.
         clock: returns the time, in seconds since 1970.
 
-    Attributes:
-        lineage: what stored values rest on.
-        owner: what the owner sees and changes while the worker runs.
-
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
     """
@@ -92,8 +89,8 @@ class Gate:
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
-        self.lineage = Lineage(party, self._ledger, self._recording, self._reading)
-        self.owner = OwnerView(
+        self._lineage = Lineage(party, self._ledger, self._recording, self._reading)
+        self._owner = OwnerView(
             party, self._ledger, self._packages, self._recording, self._reading, self._configured
         )
 
@@ -208,6 +205,16 @@ class Gate:
         self._noted |= {(each.id, each.signers) for each in new}
 
     @property
+    def lineage(self) -> Lineage:
+        """What stored values rest on."""
+        return self._lineage
+
+    @property
+    def owner(self) -> OwnerView:
+        """What the owner sees and changes while the worker runs."""
+        return self._owner
+
+    @property
     def public_key(self) -> str:
         """The public key by which it signs what it tells of its log, in hex."""
         return self._key.public
@@ -225,6 +232,15 @@ class Gate:
             return self._witness.seen(peers)
         except LedgerError as error:
             raise self._failed(error) from error
+
+    def alarms(self) -> Sequence[Alarm]:
+        """Return which logs were set back, a peer's or this party's; not yet cleared up.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return self._ledger.reading(read_alarms)
 
     def refuses(self) -> str:
         """Return why nothing may run here now, for the owner; empty if that is not so."""
@@ -332,7 +348,7 @@ class Gate:
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
-                self.lineage.begin(writing, run, decision.approval_id)
+                self._lineage.begin(writing, run, decision.approval_id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 writing.add("run", shortened_fields({**about, "rows": rows}))
                 head = self._witness.head(run.shared, run.seen, writing)
@@ -340,10 +356,13 @@ class Gate:
             raise error
         return head.encode(), head.seal.to_text()
 
-    def end(self, about: Body, run: str, heads: Mapping[str, tuple[bytes, str]]) -> None:
+    def end(
+        self, coordinator: str, about: Body, run: str, heads: Mapping[str, tuple[bytes, str]]
+    ) -> None:
         """Record the end of a run, with what its peers told of their logs meanwhile.
 
         Args:
+            coordinator: whose run it is.
             about: plain data; nothing if the end is on record already.
             run: name of the run that its parties know.
             heads: by the name of a peer its signed head, untrusted, and the public key of its gate.
@@ -351,7 +370,7 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        with self._recording(str(about.get("coordinator")), always=True) as writing:
+        with self._recording(coordinator, always=True) as writing:
             noted = self._witness.note(writing, run, heads)
             if about:
                 writing.add("end", shortened_fields({**about, "heads": noted}))
@@ -480,14 +499,21 @@ class Gate:
 
     def _check_seen(self, run: RunRequest) -> None:
         """Refuse to run if somebody remembers an entry of the log that is not there any more."""
-        receipt = {run.asked.coordinator: run.receipt} if run.receipt else {}
-        try:
-            missing = self._witness.missing({**receipt, **run.seen})
-        except LedgerError as error:
-            raise self._failed(error) from error
+        seen = {run.asked.coordinator: run.receipt} if run.receipt else {}
+        seen |= run.seen
+        with self._reading():
+            missing = self._witness.missing(seen)
+            alarmed = {each.party for each in self._ledger.reading(read_alarms) if each.log == OWN}
+        asking = {run.asked.coordinator, *run.asked.names}
+        if missing is None and alarmed & asking:  # they remember no more than there is
+            with self._recording(run.asked.coordinator, always=True) as writing:
+                writing.changed(lambda file: clear_alarms(file, OWN, asking))
         if missing is not None:
             who, why = missing
-            self._record("refusal", {**run.about(), "why": why})
+            with self._recording(run.asked.coordinator) as writing:
+                writing.add("refusal", shortened_fields({**run.about(), "why": why}))
+                if self._witness.has_sealed(seen[who]):  # else whoever says so may lie
+                    writing.changed(lambda file: add_alarm(file, Alarm(OWN, who, run.shared)))
             raise other_log(self._party, who, run.asked)
 
     def _find_approval(

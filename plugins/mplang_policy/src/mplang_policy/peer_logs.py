@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, NamedTuple
 
+from mplang_policy.alarms import PEER, clear_alarms
 from mplang_policy.signed_heads import DIGITS, Seal, SignedHead
 
 KEPT = 1024  # hashes of a peer's log: those of heads that may come late
@@ -105,6 +106,7 @@ class PeerLogs:
             self._file.execute(f"DELETE FROM {table} WHERE peer = ?", (peer,)).rowcount
             for table in ("heads", "chains")
         ]
+        clear_alarms(self._file, PEER, [peer])
         return any(done)
 
     def note(self, signed: SignedHead, me: str, now: float) -> Evidence | None:

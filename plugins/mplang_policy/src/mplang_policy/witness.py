@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from mplang_policy.alarms import PEER, Alarm, add_alarm
 from mplang_policy.ledger import Ledger, Writing
 from mplang_policy.peer_logs import SET_BACK, Evidence, PeerLogs
 from mplang_policy.signed_heads import GateKey, HeadError, Seal, SignedHead, verifies
@@ -55,6 +56,13 @@ class Witness:
                     f"{seal.hash[:12]}…, which is not there: {means}"
                 )
         return None
+
+    def has_sealed(self, seal: str) -> bool:
+        """Return whether this party's gate has sealed what somebody remembers; untrusted."""
+        try:
+            return verifies(self._key.public, Seal.read(seal))
+        except HeadError:
+            return False
 
     def head(self, run: str, seen: Mapping[str, str], writing: Writing) -> SignedHead:
         """Return the last entry of the log, signed, inside of the transaction that has added it.
@@ -111,8 +119,13 @@ class Witness:
             if finding is not None:
                 writing.add(finding.kind, {**finding.body, "run": run})
                 if finding.kind == SET_BACK:
+                    writing.changed(partial(_alarm, Alarm(PEER, peer, run)))
                     log.error("the log of %s was set back; ask its owner why", peer)
         return noted
+
+
+def _alarm(alarm: Alarm, file: sqlite3.Connection) -> None:
+    add_alarm(file, alarm)
 
 
 def _note(signed: SignedHead, me: str, now: float, file: sqlite3.Connection) -> Evidence | None:

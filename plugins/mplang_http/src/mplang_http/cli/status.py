@@ -9,7 +9,7 @@ import msgspec
 from mplang_analysis import Rows, WorkerMode
 
 from mplang_core import ClusterSpec
-from mplang_core.ext import RunError
+from mplang_core.ext import RunError, printable
 from mplang_http.base.expiry import WARN, days
 from mplang_http.coordinator.client import WorkerClient
 from mplang_http.tls.contexts import client_context
@@ -27,6 +27,19 @@ class _Failures(msgspec.Struct):
     limit: int
 
 
+class _LogAlarm(msgspec.Struct):
+    log: Literal["own", "peer"]
+    party: str
+    run: str = ""
+
+    def text(self) -> str:
+        """Return it in words."""
+        party, shown = printable(self.party), f" (run {printable(self.run)})" if self.run else ""
+        if self.log == "own":
+            return f"its log was set back: {party} remembers more of it{shown}"
+        return f"the log of {party} was set back{shown}"
+
+
 class _Health(msgspec.Struct):
     """What ``/health`` tells, as far as it is shown."""
 
@@ -39,6 +52,7 @@ class _Health(msgspec.Struct):
     gate: Literal["none", "open", "shut"] = "none"
     configuration: Literal["current", "refused"] = "current"
     missing: list[str] = []
+    logs: list[_LogAlarm] = []
     expires: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
 
 
@@ -59,8 +73,8 @@ def cluster_status(
         which run in MPC processes, ``failures``: the coordinator's failed runs
         there and their limit, as ``3 of 10``, ``gate``: ``open``, ``shut`` while its owner has to
         mend rules or log, ``none`` without rules, ``certificate``: when it expires, as ``in 29
-        days``, and ``why`` it is lost, its gate shut, its changed configuration refused, or a
-        source or a disk not there.
+        days``, and ``why`` it is lost, its gate shut, its changed configuration refused, a
+        source or a disk not there, or a log that was set back, its own or a peer's.
     """
     files = TlsFiles.of(tls)
     context = client_context(files, "http/1.1") if files is not None else None
@@ -92,6 +106,7 @@ def cluster_status(
                 broken = list(dict.fromkeys(["its rules or its log are broken", *broken]))
             if health.configuration == "refused":
                 broken.append("its changed configuration is wrong, so the one before counts")
+            broken += [each.text() for each in health.logs]
             if broken:
                 row["why"] = f"{'; '.join(broken)}; its own log tells its owner why"
             if health.failures is not None:

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from mplang_core.ext import AbortedError, PartyState
+from mplang_core.ext import AbortedError, AdmissionError, PartyState
 from mplang_http.coordinator.client import LostWorkerError
 
 CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that it leads to
 
 
 def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
-    """Wait briefly for a failure that is no consequence of another party's failure."""
+    """Wait briefly for a failure that is no consequence of another party's failure.
+
+    Where one party refuses the program, others may, too: so all of them are waited for.
+    """
     deadline = time.monotonic() + CAUSE_TIMEOUT
     while (left := deadline - time.monotonic()) > 0:
         done = [future for future in futures if future.done()]
         pending = [future for future in futures if future not in done]
-        causes = (e for f in done if not isinstance(e := f.exception(), AbortedError | None))
-        if not pending or any(causes):
+        causes = [e for f in done if not isinstance(e := f.exception(), AbortedError | None)]
+        is_refused = all(isinstance(each, AdmissionError) for each in causes)
+        if not pending or (causes and not is_refused):
             return
         concurrent.futures.wait(pending, left, concurrent.futures.FIRST_COMPLETED)
 

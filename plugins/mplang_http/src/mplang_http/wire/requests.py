@@ -34,7 +34,7 @@ Input: TypeAlias = Public | Uploaded | Stored
 """An input of a job, by its position: the same at all parties, or of each its own."""
 
 
-class JobRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JobRequest(msgspec.Struct, frozen=True):
     """Request to run a program; MessagePack.
 
     Attributes:

@@ -380,11 +380,16 @@ class Gate(Protocol):
         """
 
     def end(
-        self, about: Mapping[str, Any], run: str, heads: Mapping[str, tuple[bytes, str]]
+        self,
+        coordinator: str,
+        about: Mapping[str, Any],
+        run: str,
+        heads: Mapping[str, tuple[bytes, str]],
     ) -> None:
         """Append the end of a run to the log, with what its peers told of theirs meanwhile.
 
         Args:
+            coordinator: whose run it is.
             about: plain data; nothing if the end is on record already.
             run: name of the run at all parties.
             heads: by the name of a peer what its gate has signed, untrusted, and the public key of
@@ -407,6 +412,17 @@ class Gate(Protocol):
 
     def revoked(self) -> Collection[str]:
         """Return the names of the approvals that were revoked.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def alarms(self) -> Sequence[tuple[str, str, str]]:
+        """Return which logs were set back, and that is not cleared up.
+
+        Returns:
+            Of each ``peer`` with its name, or ``own`` with who remembers more of it; and the name
+            at all parties of the run that has shown it.
 
         Raises:
             AdmissionError: the log cannot be read.

@@ -232,6 +232,7 @@ def _session_row(session: FrontSession) -> Row:
         "runs": len(session.jobs.unfinished),
         "approvals": sorted(set(session.rests.values())),
         "memory": session.memory,
+        "age": round(now - session.opened, 1),
         "idle": round(now - session.seen, 1),
         "state": "ending" if session.ending else "linked" if session.joined else "opening",
     }

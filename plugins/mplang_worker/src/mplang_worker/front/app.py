@@ -94,15 +94,18 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
             "configuration": engines.live.state,
             "missing": engines.readiness.missing,
             "expires": engines.credentials.expires,
+            "logs": await context.alarms(request),
         }
         return JSONResponse(state)
 
     @api.route("GET", "/ready", Content(told.Ready), others={503: Content(told.Ready)})
     async def ready(request: Request) -> Response:
         """Return status 200 if programs can run; 503 while something is missing."""
-        lacks = bool(engines.readiness.missing) or engines.gate.state == "shut"
+        logs = sorted({each["log"] for each in await engines.gate.alarms()})
+        lacks = bool(engines.readiness.missing) or engines.gate.state == "shut" or "own" in logs
         state = "lacking" if lacks and engines.state == "ready" else engines.state
-        return JSONResponse({"state": state}, 200 if state == "ready" else 503)
+        found = {"state": state, **({"logs": logs} if logs else {})}
+        return JSONResponse(found, 200 if state == "ready" else 503)
 
     @api.route("GET", "/facts", Content(told.Facts))
     async def facts(request: Request) -> Response:

@@ -29,7 +29,7 @@ from mplang_worker.front.engine_watch import watch
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.kept_values import watch_kept_values
-from mplang_worker.front.live_config import ConfigFile, LiveConfig
+from mplang_worker.front.live_config import ConfigFile, LiveConfig, check_coordinator
 from mplang_worker.front.log_quota import LogQuota
 from mplang_worker.front.mpc import FrontMpc
 from mplang_worker.front.open_queue import OpenQueue
@@ -238,6 +238,7 @@ class Engines:
         """Check that a session may be opened, now or later."""
         self.refuse_if_draining()
         self.paused.check(key[0])
+        check_coordinator(key[0], self._config)  # who may have been removed while it was queued
         if self.state != "ready":
             raise RequestError(
                 503, "starting", f"worker {self._config.name} is not ready yet; try again"

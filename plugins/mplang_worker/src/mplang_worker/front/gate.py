@@ -114,6 +114,29 @@ class FrontGate:
             return "none"
         return "shut" if self._gate.refuses() else "open"
 
+    async def alarms(self, coordinator: str | None = None) -> list[dict[str, str]]:
+        """Return which logs were set back, as a coordinator may know it.
+
+        Args:
+            coordinator: its name; those of others, and of their runs, are left out.
+        """
+        if self._gate is None:
+            return []
+        try:
+            found = await in_thread(self._gate.alarms)
+        except AdmissionError:  # which is logged, and nothing runs
+            return []
+        mine = "\0" if coordinator is None else shared_name(coordinator, "")[:-1]
+        known = {coordinator, *(self._config.peers or ())}
+        return [
+            {
+                "log": log,
+                "party": party if log == "peer" or party in known else "another coordinator",
+                "run": run if run.startswith(mine) else "",
+            }
+            for log, party, run in found
+        ]
+
     def note(self, subject: str, about: Fields) -> None:
         """Record what has changed of the worker, if it has; waits for the disk.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -24,7 +25,7 @@ RETRY = 10.0  # seconds until a file that was refused is read again
 log = logging.getLogger("mplang.http.front")
 
 Commit = Callable[[], None]
-"""What makes a part of a configuration count; it cannot fail."""
+"""What makes a part of a configuration count; one that fails has all of it taken back."""
 
 
 class ConfigFile(NamedTuple):
@@ -143,11 +144,34 @@ class LiveConfig:
             await self._front.gate.note_configuration(after)
         except AdmissionError as error:
             raise ConfigError(f"that it changes cannot be put on record: {error}") from None
-        for commit in commits:
-            commit()
+        await self._commit(commits)
         self._config.adopt(after)
         log.warning("the configuration has changed: %s", ", ".join(changed))
         self._end_removed()
+
+    async def _commit(self, commits: Sequence[Commit]) -> None:
+        """Have a changed configuration count; where a part fails, all parts take back the old one.
+
+        Raises:
+            Exception: that of the part, which is not ours.
+        """
+        for done, commit in enumerate(commits, start=1):
+            try:
+                commit()
+            except Exception:
+                for part in self._parts[:done]:
+                    await self._take_back(part)
+                with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
+                    await self._front.gate.note_configuration(self._config)
+                raise
+
+    async def _take_back(self, part: ConfiguredPart) -> None:
+        """Have a part go on with the configuration that counts."""
+        try:
+            commit = await in_thread(part.prepare, self._config)
+            commit()
+        except Exception:  # of a section that is not ours: the others go on all the same
+            log.exception("a section does not take back the configuration before; restart it")
 
     def _prepare(self, file: ConfigFile) -> tuple[WorkerConfig, Sequence[Commit]]:
         try:
@@ -194,6 +218,22 @@ def changed_fields(before: WorkerConfig, after: WorkerConfig) -> list[str]:
     own = [name for name in names if getattr(before, name) != getattr(after, name)]
     others = sorted({*before.sections, *after.sections})
     return own + [name for name in others if before.sections.get(name) != after.sections.get(name)]
+
+
+def check_coordinator(coordinator: str | None, config: WorkerConfig) -> None:
+    """Check that a client is a coordinator of a worker.
+
+    Args:
+        coordinator: its name; ``None`` without a certificate.
+        config: configuration of the worker.
+
+    Raises:
+        RequestError: it is not, or not any more.
+    """
+    if config.tls is not None and coordinator not in config.coordinators:
+        raise RequestError(
+            403, "no-coordinator", f"{coordinator} is not among the coordinators of {config.name}"
+        )
 
 
 def check_peers(session: FrontSession, config: WorkerConfig) -> None:

@@ -22,6 +22,7 @@ from mplang_worker.front.download import Download
 from mplang_worker.front.engines import Engines
 from mplang_worker.front.job_calls import JobCalls
 from mplang_worker.front.jobs import KnownJob
+from mplang_worker.front.live_config import check_coordinator
 from mplang_worker.front.observability import told_status
 from mplang_worker.wire import ipc
 
@@ -57,12 +58,8 @@ class RequestContext:
             charge_log(LOCAL)
             return LOCAL
         coordinator: str | None = getattr(request.state, "caller", None)
-        if coordinator is None or coordinator not in self._config.coordinators:
-            raise RequestError(
-                403,
-                "no-coordinator",
-                f"{coordinator} is not among the coordinators of {self._config.name}",
-            )
+        check_coordinator(coordinator, self._config)
+        assert coordinator is not None
         charge_log(coordinator)
         return coordinator
 
@@ -74,6 +71,13 @@ class RequestContext:
             return None
         budget = self._engines.budget
         return {"used": budget.used(coordinator), "limit": budget.limit}
+
+    async def alarms(self, request: Request) -> list[dict[str, str]]:
+        """Return which logs were set back; nothing for a client that is no coordinator."""
+        try:
+            return await self._engines.gate.alarms(self.authorize(request))
+        except RequestError:
+            return []
 
     def native(self, request: Request) -> list[str]:
         """Return the names of the native services of the client's sessions."""

@@ -22,6 +22,18 @@ class FailedRuns(Struct):
     limit: int
 
 
+class LogAlarm(Struct):
+    """Log that was set back: of a ``peer``, or the worker's ``own``.
+
+    ``party`` is the peer, or who remembers more of the worker's. ``run`` has shown it; it is empty
+    for other coordinators.
+    """
+
+    log: Literal["own", "peer"]
+    party: str
+    run: str
+
+
 class Health(Struct):
     """State of a worker: ``ready`` if sessions can be opened, ``draining`` after SIGTERM.
 
@@ -30,7 +42,8 @@ class Health(Struct):
     coordinator. ``expires`` is when the worker's certificate does; ``null`` without TLS. ``gate``
     is ``shut`` while the owner has to mend rules or log. ``configuration`` is ``refused`` while its
     file was changed and is wrong, so that the one before counts. ``missing`` are the sections that
-    lack something: a source of ``data``, a disk of ``gate`` or ``sink``.
+    lack something: a source of ``data``, a disk of ``gate`` or ``sink``. ``logs`` are those that
+    were set back, for coordinators.
     """
 
     name: str
@@ -44,6 +57,7 @@ class Health(Struct):
     gate: Literal["none", "open", "shut"]
     configuration: Literal["current", "refused"]
     missing: list[str]
+    logs: list[LogAlarm]
 
 
 class OpenJob(Struct):
@@ -61,9 +75,13 @@ class OpenJobs(Struct):
 
 
 class Ready(Struct):
-    """State of a worker, for probes: ``lacking`` while what its sections need is not there."""
+    """State of a worker, for probes: ``lacking`` while what its sections need is not there.
+
+    ``logs`` has ``peer`` if a peer's log was set back, and ``own`` if this worker's was.
+    """
 
     state: Literal["starting", "ready", "lacking", "draining", "ended"]
+    logs: list[Literal["own", "peer"]] = []
 
 
 class Plugin(Struct):

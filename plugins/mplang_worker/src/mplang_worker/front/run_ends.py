@@ -65,7 +65,7 @@ async def _note(
     heads: Mapping[str, tuple[bytes, str]],
 ) -> None:
     with contextlib.suppress(AdmissionError):  # which is logged, and refuses what comes
-        await in_thread(gate.end, about, shared_name(*session.key, run), heads)
+        await in_thread(gate.end, session.key[0], about, shared_name(*session.key, run), heads)
 
 
 async def _record_attempt(gate: Gate, session: FrontSession, run: str, status: Fields) -> None:

@@ -8,10 +8,11 @@ import hashlib
 import logging
 import os
 import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography import x509
 from mplang_http.ext import DAY, WARN, TlsFiles, days, server_context
@@ -40,6 +41,7 @@ class Certificates:
         trust: verifies certificates of others.
         authority: issues credentials of sessions.
         expires: when the first certificate of its own chain expires.
+        chain: that chain.
 
     Raises:
         ConfigError: a file cannot be used, or the certificate is another's, or not valid now.
@@ -47,6 +49,8 @@ class Certificates:
 
     context: ssl.SSLContext
     authority: Authority
+    expires: datetime.datetime
+    chain: list[x509.Certificate]
 
     def __init__(self, name: str, files: TlsFiles, authorities: Mapping[str, str]) -> None:
         self._name = name
@@ -55,8 +59,13 @@ class Certificates:
         self._stamps = self._look()
         self._failure = ""  # why the files are not used
         self._retry = 0.0  # when they are read again in any case
+        self._lock = threading.Lock()  # of what others read: files are read without it
         self.trust = Trust(files, authorities)
-        self._read()
+        self._use(_OwnCertificate.read(name, files, self._authorities))
+
+    def _use(self, own: Certificates | _OwnCertificate) -> None:
+        self.context, self.authority = own.context, own.authority
+        self.expires, self.chain = own.expires, own.chain
 
     def prepare(self, authorities: Mapping[str, str]) -> Callable[[], None]:
         """Return what makes other authorities count.
@@ -72,9 +81,11 @@ class Certificates:
         made = Certificates(self._name, self._files, authorities)
 
         def commit() -> None:
-            self._authorities = made._authorities
-            self._stamps = []  # so that all that is open is looked at again
-            self.trust, self.context, self.authority = made.trust, made.context, made.authority
+            with self._lock:
+                self._authorities = made._authorities
+                self._stamps = []  # so that all that is open is looked at again
+                self.trust = made.trust
+                self._use(made)
 
         return commit
 
@@ -93,31 +104,6 @@ class Certificates:
             raise ConfigError(
                 f"WorkerConfig {config.name}: the certificates of 'tls' and 'authorities': {error}"
             ) from None
-
-    def _read(self) -> None:
-        """Read certificate and key; nothing changes if one cannot be used."""
-        files = self._files
-        chain = read_certificates(files.cert)
-        names = [
-            str(each.value)
-            for each in chain[0].subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        ]
-        if names != [self._name]:
-            raise ConfigError(
-                f"{files.cert} is of {', '.join(map(repr, names)) or 'nobody'}, so nobody would "
-                f"take this worker for {self._name}"
-            )
-        now = datetime.datetime.now(datetime.UTC)
-        begin = max(each.not_valid_before_utc for each in chain)
-        end = min(each.not_valid_after_utc for each in chain)
-        if not begin <= now <= end:
-            raise ConfigError(f"{files.cert} is valid from {begin} to {end}, and it is {now}")
-        context = server_context(files, "http/1.1")
-        context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
-        for file in self._authorities.values():
-            context.load_verify_locations(file)
-        authority = Authority(files, chain)
-        self.context, self.authority, self.expires, self._chain = context, authority, end, chain
 
     def _look(self) -> list[tuple[int, ...] | None]:
         files = self._files
@@ -144,14 +130,22 @@ class Certificates:
         if not changed and (not self._failure or now < self._retry):
             return False
         self._stamps, self._retry, failure = stamps, now + RETRY, ""
+        authorities, trust, own = self._authorities, self.trust, None
         try:
-            self.trust = Trust(self._files, self._authorities)
+            trust = Trust(self._files, authorities)
         except ConfigError as error:
             failure = str(error)
         try:
-            self._read()
+            own = _OwnCertificate.read(self._name, self._files, authorities)
         except (ConfigError, OSError, ssl.SSLError) as error:
             failure = failure or str(error)
+        with self._lock:
+            if authorities is not self._authorities:  # others count since a reload meanwhile
+                self._stamps = []  # so that the files are read again
+                return True
+            self.trust = trust
+            if own is not None:
+                self._use(own)
         if failure and failure != self._failure:
             log.error("the certificates changed, and those before are kept: %s", failure)
         elif not failure:
@@ -204,9 +198,54 @@ class Certificates:
                 self._files.crl, update,
             )  # fmt: skip
         try:
-            self.trust.verify(self._chain)
+            self.trust.verify(self.chain)
         except AdmissionError as error:
             log.warning("this worker would not believe its own certificate: %s", error)
+
+
+class _OwnCertificate(NamedTuple):
+    """Certificate and key of a worker, as they were read.
+
+    See :class:`Certificates` for the fields.
+    """
+
+    context: ssl.SSLContext
+    authority: Authority
+    expires: datetime.datetime
+    chain: list[x509.Certificate]
+
+    @classmethod
+    def read(cls, name: str, files: TlsFiles, authorities: Mapping[str, str]) -> _OwnCertificate:
+        """Read certificate and key.
+
+        Args:
+            name: name of the party.
+            files: its files.
+            authorities: file of the authority of some names.
+
+        Raises:
+            ConfigError, OSError, SSLError: one cannot be used.
+        """
+        chain = read_certificates(files.cert)
+        names = [
+            str(each.value)
+            for each in chain[0].subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        ]
+        if names != [name]:
+            raise ConfigError(
+                f"{files.cert} is of {', '.join(map(repr, names)) or 'nobody'}, so nobody would "
+                f"take this worker for {name}"
+            )
+        now = datetime.datetime.now(datetime.UTC)
+        begin = max(each.not_valid_before_utc for each in chain)
+        end = min(each.not_valid_after_utc for each in chain)
+        if not begin <= now <= end:
+            raise ConfigError(f"{files.cert} is valid from {begin} to {end}, and it is {now}")
+        context = server_context(files, "http/1.1")
+        context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
+        for file in authorities.values():
+            context.load_verify_locations(file)
+        return cls(context, Authority(files, chain), end, chain)
 
 
 def peer_certificates(connection: Any) -> list[x509.Certificate]:

@@ -40,7 +40,7 @@ PublicKey = ec.EllipticCurvePublicKey
 _SIGNING = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)
 
 
-class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Credential(msgspec.Struct, frozen=True):
     """Credential of one party of a session.
 
     Attributes:

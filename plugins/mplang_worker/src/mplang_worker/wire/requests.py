@@ -1,4 +1,8 @@
-"""Requests of a coordinator: decoding and validation against the worker's configuration."""
+"""Requests of a coordinator: decoding and validation against the worker's configuration.
+
+Fields that a newer host adds within one version of the wire are ignored: it gets on without them.
+What a worker may not ignore has another version, and is refused by that.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ Service: TypeAlias = Annotated[str, Meta(max_length=64)]
 Credentials: TypeAlias = Annotated[list[Credential], Meta(min_length=1, max_length=1024)]
 
 
-class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Party(msgspec.Struct, frozen=True):
     """Party of a session: its name, and the address at which the coordinator reaches its worker.
 
     With TLS a party is who its certificate says, and peers reach it at the address that their own
@@ -44,7 +48,29 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: Annotated[str, Meta(max_length=300)]
 
 
-class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Versioned(msgspec.Struct, frozen=True):
+    """Versions of a request to open a session, whatever else it has."""
+
+    versions: dict[str, str] = {}
+    compatible: dict[str, str] = {}
+    pass_versions: dict[str, str] = {}
+
+    def check(self) -> None:
+        """Refuse versions that do not fit those of this worker.
+
+        Raises:
+            RequestError: they do not.
+        """
+        here = own_versions()
+        there = Versions(self.versions, self.compatible, here.may_differ, self.pass_versions)
+        wrong = misfits([there, here])
+        if wrong:
+            rows = {"coordinator": self.versions, "here": here.there}
+            shown = {who: {n: v for n, v in has.items() if n in wrong} for who, has in rows.items()}
+            raise RequestError(409, "versions", f"versions differ:\n{differences(shown)}")
+
+
+class SessionRequest(msgspec.Struct, frozen=True):
     """Request to open a session; JSON.
 
     Attributes:
@@ -77,7 +103,11 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             RequestError: the request is malformed, for another worker, or names a party
                 that is no peer.
         """
-        request = _decode(_session_decoder, data)
+        try:
+            request = _decode(_session_decoder, data)
+        except RequestError:
+            _decode(_versions_decoder, data).check()  # which may be why it is not understood
+            raise
         names = [party.name for party in request.parties]
         if len(set(names)) != len(names):
             raise RequestError(422, "parties", "each party has a worker of its own")
@@ -85,7 +115,7 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise RequestError(421, "another-worker", f"this is worker {config.name}")
         for party in request.parties:
             request._check_peer(party, config)
-        request._check_versions()
+        _Versioned(request.versions, request.compatible, request.pass_versions).check()
         return request
 
     def _check_peer(self, party: Party, config: WorkerConfig) -> None:
@@ -110,17 +140,8 @@ class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "address is all that tells who it is",
             )
 
-    def _check_versions(self) -> None:
-        here = own_versions()
-        there = Versions(self.versions, self.compatible, here.may_differ, self.pass_versions)
-        wrong = misfits([there, here])
-        if wrong:
-            rows = {"coordinator": self.versions, "here": here.there}
-            told = {who: {n: v for n, v in has.items() if n in wrong} for who, has in rows.items()}
-            raise RequestError(409, "versions", f"versions differ:\n{differences(told)}")
 
-
-class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LinkRequest(msgspec.Struct, frozen=True):
     """Request to link a session to its parties, and to start its next generation; JSON.
 
     Attributes:
@@ -165,6 +186,7 @@ class InputValues(Protocol):
 
 # built at import: msgspec crashes if two threads are the first to use a type
 _session_decoder = msgspec.json.Decoder(SessionRequest)
+_versions_decoder = msgspec.json.Decoder(_Versioned)
 _link_decoder = msgspec.json.Decoder(LinkRequest)
 _job_decoder = msgspec.msgpack.Decoder(JobRequest)
 _names_decoder = msgspec.json.Decoder(list[str])
