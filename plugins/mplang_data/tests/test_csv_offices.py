@@ -262,6 +262,16 @@ SAID = {
         "region;2022;2023\nx;5;6\ny;7;8\n",
         "first line has numbers, and is taken for names",
     ),
+    "one row below titles": (
+        "Report\nof 2024\nx\na;b;c\n",
+        "one column: 25% of its lines have 3 fields by ';'; if that is",
+    ),
+    "codes with an E": ("code,n\n12E4,1.5\n13E5,2\n", "'code' is of strings: 12E4 is a code"),
+    "telephones": ("a;b\n1;612 345 678\n2;655 111 222\n", "'b'.* as long, so they may be codes"),
+    "letters for bools": ("a,b\n1,Y\n2,N\n", "offer it as a string if it is of no bools"),
+    "dates without signs": ("a,b\n1,20240131\n", "'b' is int64, and may be of dates: say dates"),
+    "formulas of Excel": ('a;b\n1;="0012"\n', "'b' is of strings: .* the form of Excel's formulas"),
+    "dashes": ("a;b\n1;\u22125\n2;4\n", "'b' is of strings: .* minus signs that are dashes"),
     "digits": ("a\n1.23456789012345678901\n", "does not hold all digits"),
 }
 
@@ -282,6 +292,11 @@ REFUSED = {
         "its header has 3 names, and rows have 4 fields",
     ),
     "a quote without end": ('a;b\n1;"2\n3;4\n', "a quote in it has no end"),
+    "quotes behind backslashes": (
+        'id,s\n1,"a \\"b\\" c"\n',
+        "a quote within a quoted field of it is not doubled: line 1",
+    ),
+    "quotes that are not doubled": ('id,s\n1,"he said "no" twice"\n', "is not doubled"),
     "blank lines of one column": ("a\n1\n\n3\n", "say blank_lines: skip, or blank_lines: missing"),
 }
 
