@@ -143,6 +143,14 @@ OFFICES = {
         "a;b\n1'234.50;1\n12'345'678.00;2\n", {"separator": ";", "thousands": "'"},
         {"a": "double", "b": "int64"}, (1234.5, 1), (12345678.0, 2),
     ),
+    "titles that Excel has padded": office(
+        "Umsatz;;;\r\n;;;\r\nid;v;w;x\r\n1;2;;\r\n3;4;;5\r\n", {"separator": ";", "skip": 2},
+        {"id": "int64", "v": "int64", "x": "int64"}, (1, 2, None), (3, 4, 5),
+    ),
+    "rows that end with separators and gaps": office(
+        "id;v\n1;;\n3;4;\n", {"separator": ";", "trailing_separator": True},
+        {"id": "int64", "v": "int64"}, (1, None), (3, 4),
+    ),
     "single quotes": office(
         "'id','name'\n'1','O''Neil, Bo'\n'2','Cy'\n", {"quote": "'"},
         {"id": "int64", "name": "string"}, (1, "O'Neil, Bo"), (2, "Cy"),
@@ -285,6 +293,8 @@ def test_what_may_be_otherwise_is_said(tmp_path, name):
 
 REFUSED = {
     "Russian bytes": ("a;b\nМосква;1\n".encode("cp1251"), "say encoding, such as cp1250, cp1251"),
+    "a header alone": ("id;v\n", "no column of it has values, and so a type: give its columns"),
+    "names that are none": ("a,A\n1,2\n", "two columns are called 'A'"),
     "no rows": ("\n\n", "no header and no rows"),
     "a short row": ("a;b\n1;2\n3\n4;5\n", "row 3 has 1 fields, and the header 2"),
     "names without one": (

@@ -218,7 +218,7 @@ def _find_rows(head: str, layout: Layout, known: Fields) -> None:
 
 
 def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) -> None:
-    options, reasons, _ = layout
+    options, reasons, doubts = layout
     width, records = rows.width, list(rows.records)
     comments = [i for i, (_, fields) in enumerate(records) if fields[0].startswith("#")]
     if "comment" not in known and any(len(records[i][1]) != width for i in comments):
@@ -226,8 +226,7 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         reasons.append("comment #: lines that begin with it have other fields than the rows")
     if options.get("comment"):
         records = [each for each in records if not each[1][0].startswith(options["comment"])]
-    names = (i for i, (_, fields) in enumerate(records) if _may_be_names(fields, width))
-    first = next(names, 0)
+    first = _first_row(records, width)
     if first and _ends_with_separator(records, first, width):
         first -= 1
         if "trailing_separator" not in known:
@@ -237,17 +236,22 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         raise SourceError(
             f"its header has {width - 1} names, and rows have {width} fields: name them all"
         )
+    else:
+        names = (i for i, (_, fields) in enumerate(records) if _may_be_names(fields, width))
+        first = next(names, first)
+    if not options.get("names"):
+        _find_names([fields for _, fields in records[first:]], layout)
     if first and "skip" not in known:
         options["skip"] = skip = records[first][0] + skipped
         sentence = f"skip {skip}: so many lines before the header have fewer fields, or empty ones"
-        if rows.share < _SURE_SHARE:
-            layout.doubts.append(
-                f"{sentence}; if they are rows, say separator, and skip: {skipped}"
-            )
+        if rows.share < _SURE_SHARE or "names" in options:
+            doubts.append(f"{sentence}; if they are rows, say separator, and skip: {skipped}")
         else:
             reasons.append(sentence)
-    if not options.get("names"):
-        _find_names([fields for _, fields in records[first:]], layout)
+
+
+def _first_row(records: Sequence[tuple[int, Sequence[str]]], width: int) -> int:
+    return next((i for i, (_, fields) in enumerate(records) if len(fields) == width), 0)
 
 
 def _may_be_names(fields: Sequence[str], width: int) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from mplang_core import TableType
+from mplang_data.description import SourceError
 from mplang_data.sources.csv_errors import explained
 from mplang_data.sources.csv_file import parsed
 from mplang_data.sources.csv_layout import layout_of
@@ -71,6 +72,8 @@ def proposal_of(data: Buffer, known: Fields) -> Proposal:
     _find_blanks(made, raw)
     _find_missing(made)
     names = [name for name in raw if name in made.types]
+    if not names:
+        raise SourceError("no column of it has values, and so a type: give its columns")
     return Proposal(
         CsvOptions(**made.options).model_dump(mode="json", exclude_defaults=True),
         {name: made.types[name] for name in names}, made.reasons, made.doubts,
