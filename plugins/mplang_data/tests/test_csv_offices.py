@@ -304,7 +304,7 @@ REFUSED = {
     "a quote without end": ('a;b\n1;"2\n3;4\n', "a quote in it has no end"),
     "quotes behind backslashes": (
         'id,s\n1,"a \\"b\\" c"\n',
-        "a quote within a quoted field of it is not doubled: line 1",
+        "line 1 of its rows: a quote within a quoted field is not doubled",
     ),
     "quotes that are not doubled": ('id,s\n1,"he said "no" twice"\n', "is not doubled"),
     "blank lines of one column": ("a\n1\n\n3\n", "say blank_lines: skip, or blank_lines: missing"),

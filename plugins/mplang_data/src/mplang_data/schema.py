@@ -91,8 +91,10 @@ def propose(
             )
         finally:
             close_all(files)
-        reasons, doubts = (fields.pop(each, []) for each in ("reasons", "doubts"))
-        return Proposed(DataSet(source=f"{kind}:{place}", **fields), reasons, doubts)
+        # its process may have been taken over by what it read
+        reasons, doubts = ([*map(str, fields.get(each, ()))] for each in ("reasons", "doubts"))
+        typed = {each: fields[each] for each in ("columns", "array", "csv") if each in fields}
+        return Proposed(DataSet(source=f"{kind}:{place}", **typed), reasons, doubts)
     except ConfigError:
         raise
     except SourceError as error:

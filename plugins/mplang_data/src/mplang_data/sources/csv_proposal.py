@@ -30,7 +30,7 @@ from mplang_data.sources.csv_types import (
     sign_of,
     words_of_bools,
 )
-from mplang_data.sources.csv_values import NumberFormat
+from mplang_data.sources.csv_values import GROUPS, NumberFormat
 from mplang_data.sources.csv_words import Buffer, Fields, Words
 
 STRING = "string"
@@ -245,10 +245,13 @@ def _other_values(
     column: CsvColumn, numbers: NumberFormat, rivals: Sequence[NumberFormat]
 ) -> NumberFormat | None:
     """Return another way by which a column has other values; ``None`` if there is none."""
-    values = numbers.plain(column.words)
     for rival in rivals:
         rival = rival._replace(negative=numbers.negative)
-        if rival.are(column.words) and not rival.plain(column.words).equals(values):
+        signs = GROUPS.get(rival.thousands or "")
+        if rival.decimal == numbers.decimal and (signs is None or not column.any(signs)):
+            continue  # which is faster than to compare
+        same = rival.plain(column.words).equals(numbers.plain(column.words))
+        if rival.are(column.words) and not same:
             return rival
     return None
 

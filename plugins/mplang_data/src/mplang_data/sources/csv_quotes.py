@@ -9,11 +9,10 @@ import numpy as np
 
 from mplang_data.description import SourceError
 from mplang_data.sources.csv_options import CsvOptions
+from mplang_data.sources.csv_text import WRONG
 from mplang_data.sources.csv_words import Buffer
 
 _CHUNK = 16 << 20  # bytes
-WRONG = "a quote within a quoted field of it is not doubled"
-LONG = "it has quotes within fields that have none around, and a field of more than 128 KiB"
 
 
 def check_quotes(rows: Buffer, options: CsvOptions) -> None:
@@ -53,9 +52,8 @@ def _check_slowly(rows: Buffer, options: CsvOptions) -> None:
         for _ in records:
             pass
     except csv.Error as error:
-        where = f"line {records.line_num} of its rows: "
+        why = "a quote within a quoted field is not doubled: double it, or leave out the outer ones"
         if "expected after" not in str(error):
-            raise SourceError(LONG, detail=f"{where}{error}") from None
-        raise SourceError(
-            WRONG, detail=f"{where}double it, or leave out those around the field"
-        ) from None
+            why = "it has quotes within unquoted fields, and a field of more than 128 KiB"
+        detail = f"line {records.line_num} of its rows: {why}"
+        raise SourceError(WRONG, detail=detail) from None
