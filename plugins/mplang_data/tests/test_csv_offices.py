@@ -133,6 +133,21 @@ OFFICES = {
         {"timestamps": "%d.%m.%Y %H:%M"}, {"at": "timestamp[s]", "until": "string"},
         (dt.datetime(2024, 1, 31, 13, 5), "1:30"), (dt.datetime(2024, 2, 1), "2:00"),
     ),
+    "times of a program": office(
+        "a,b,c,d\n2024-01-31 13:05:00,2024-01-31T13:05:00Z,13:05:00,2024-01-31 13:05:00.5\n"
+        "2024-02-01 00:00:00,2024-01-31T13:05:00+01:00,00:01,\n", {},
+        {"a": "timestamp[s]", "b": "timestamp[us, tz=UTC]", "c": "time64[us]",
+         "d": "timestamp[us]"},
+        (dt.datetime(2024, 1, 31, 13, 5), dt.datetime(2024, 1, 31, 13, 5, tzinfo=dt.UTC),
+         dt.time(13, 5), dt.datetime(2024, 1, 31, 13, 5, 0, 500_000)),
+        (dt.datetime(2024, 2, 1), dt.datetime(2024, 1, 31, 12, 5, tzinfo=dt.UTC), dt.time(0, 1),
+         None),
+    ),
+    "padded times and bools": office(
+        "a ,b ,c \n 13:05:00 , true ,2024-01-31 13:05:00 \n , False, \n", {"trim": True},
+        {"a": "time64[us]", "b": "bool", "c": "timestamp[s]"},
+        (dt.time(13, 5), True, dt.datetime(2024, 1, 31, 13, 5)), (None, False, None),
+    ),
     "English months and half days": office(
         "day,at\n31-Jan-2024,1/31/2024 1:05 PM\n05-Dec-2024,12/5/2024 12:00 AM\n",
         {"dates": "%d-%b-%Y", "timestamps": "%m/%d/%Y %I:%M %p"},
