@@ -133,6 +133,21 @@ OFFICES = {
         {"timestamps": "%d.%m.%Y %H:%M"}, {"at": "timestamp[s]", "until": "string"},
         (dt.datetime(2024, 1, 31, 13, 5), "1:30"), (dt.datetime(2024, 2, 1), "2:00"),
     ),
+    "times of a program": office(
+        "a,b,c,d\n2024-01-31 13:05:00,2024-01-31T13:05:00Z,13:05:00,2024-01-31 13:05:00.5\n"
+        "2024-02-01 00:00:00,2024-01-31T13:05:00+01:00,00:01,\n", {},
+        {"a": "timestamp[s]", "b": "timestamp[us, tz=UTC]", "c": "time64[us]",
+         "d": "timestamp[us]"},
+        (dt.datetime(2024, 1, 31, 13, 5), dt.datetime(2024, 1, 31, 13, 5, tzinfo=dt.UTC),
+         dt.time(13, 5), dt.datetime(2024, 1, 31, 13, 5, 0, 500_000)),
+        (dt.datetime(2024, 2, 1), dt.datetime(2024, 1, 31, 12, 5, tzinfo=dt.UTC), dt.time(0, 1),
+         None),
+    ),
+    "padded times and bools": office(
+        "a ,b ,c \n 13:05:00 , true ,2024-01-31 13:05:00 \n , False, \n", {"trim": True},
+        {"a": "time64[us]", "b": "bool", "c": "timestamp[s]"},
+        (dt.time(13, 5), True, dt.datetime(2024, 1, 31, 13, 5)), (None, False, None),
+    ),
     "English months and half days": office(
         "day,at\n31-Jan-2024,1/31/2024 1:05 PM\n05-Dec-2024,12/5/2024 12:00 AM\n",
         {"dates": "%d-%b-%Y", "timestamps": "%m/%d/%Y %I:%M %p"},
@@ -142,6 +157,14 @@ OFFICES = {
     "Swiss and Indian groups": office(
         "a;b\n1'234.50;1\n12'345'678.00;2\n", {"separator": ";", "thousands": "'"},
         {"a": "double", "b": "int64"}, (1234.5, 1), (12345678.0, 2),
+    ),
+    "titles that Excel has padded": office(
+        "Umsatz;;;\r\n;;;\r\nid;v;w;x\r\n1;2;;\r\n3;4;;5\r\n", {"separator": ";", "skip": 2},
+        {"id": "int64", "v": "int64", "x": "int64"}, (1, 2, None), (3, 4, 5),
+    ),
+    "rows that end with separators and gaps": office(
+        "id;v\n1;;\n3;4;\n", {"separator": ";", "trailing_separator": True},
+        {"id": "int64", "v": "int64"}, (1, None), (3, 4),
     ),
     "single quotes": office(
         "'id','name'\n'1','O''Neil, Bo'\n'2','Cy'\n", {"quote": "'"},
@@ -262,6 +285,16 @@ SAID = {
         "region;2022;2023\nx;5;6\ny;7;8\n",
         "first line has numbers, and is taken for names",
     ),
+    "one row below titles": (
+        "Report\nof 2024\nx\na;b;c\n",
+        "one column: 25% of its lines have 3 fields by ';'; if that is",
+    ),
+    "codes with an E": ("code,n\n12E4,1.5\n13E5,2\n", "'code' is of strings: 12E4 is a code"),
+    "telephones": ("a;b\n1;612 345 678\n2;655 111 222\n", "'b'.* as long, so they may be codes"),
+    "letters for bools": ("a,b\n1,Y\n2,N\n", "offer it as a string if it is of no bools"),
+    "dates without signs": ("a,b\n1,20240131\n", "'b' is int64, and may be of dates: say dates"),
+    "formulas of Excel": ('a;b\n1;="0012"\n', "'b' is of strings: .* the form of Excel's formulas"),
+    "dashes": ("a;b\n1;\u22125\n2;4\n", "'b' is of strings: .* minus signs that are dashes"),
     "digits": ("a\n1.23456789012345678901\n", "does not hold all digits"),
 }
 
@@ -275,6 +308,8 @@ def test_what_may_be_otherwise_is_said(tmp_path, name):
 
 REFUSED = {
     "Russian bytes": ("a;b\nМосква;1\n".encode("cp1251"), "say encoding, such as cp1250, cp1251"),
+    "a header alone": ("id;v\n", "no column of it has values, and so a type: give its columns"),
+    "names that are none": ("a,A\n1,2\n", "two columns are called 'A'"),
     "no rows": ("\n\n", "no header and no rows"),
     "a short row": ("a;b\n1;2\n3\n4;5\n", "row 3 has 1 fields, and the header 2"),
     "names without one": (
@@ -282,6 +317,11 @@ REFUSED = {
         "its header has 3 names, and rows have 4 fields",
     ),
     "a quote without end": ('a;b\n1;"2\n3;4\n', "a quote in it has no end"),
+    "quotes behind backslashes": (
+        'id,s\n1,"a \\"b\\" c"\n',
+        "line 1 of its rows: a quote within a quoted field is not doubled",
+    ),
+    "quotes that are not doubled": ('id,s\n1,"he said "no" twice"\n', "is not doubled"),
     "blank lines of one column": ("a\n1\n\n3\n", "say blank_lines: skip, or blank_lines: missing"),
 }
 

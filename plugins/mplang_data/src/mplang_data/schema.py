@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from mplang_tables import arrow
+from mplang_tables import arrow, check_table
 from pyarrow import parquet
 
 from mplang_core import TableType, TensorType
@@ -91,8 +91,10 @@ def propose(
             )
         finally:
             close_all(files)
-        reasons, doubts = (fields.pop(each, []) for each in ("reasons", "doubts"))
-        return Proposed(DataSet(source=f"{kind}:{place}", **fields), reasons, doubts)
+        # its process may have been taken over by what it read
+        reasons, doubts = ([*map(str, fields.get(each, ()))] for each in ("reasons", "doubts"))
+        typed = {each: fields[each] for each in ("columns", "array", "csv") if each in fields}
+        return Proposed(DataSet(source=f"{kind}:{place}", **typed), reasons, doubts)
     except ConfigError:
         raise
     except SourceError as error:
@@ -119,8 +121,12 @@ def _read(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
 def _of_csv(file: int, known: Fields) -> dict[str, Any]:
     proposal = proposal_of(mapped(file), known)
     columns, options = proposal.columns, proposal.options
-    # what is proposed is what is read
-    CsvFiles().read([file], TableType(tuple(columns.items())), options=options)
+    kind = TableType(tuple(columns.items()))
+    try:
+        check_table(kind)
+    except (TypeError, ValueError) as error:
+        raise SourceError(str(error)) from None
+    CsvFiles().read([file], kind, options=options)  # what is proposed is what is read
     fields = {"columns": columns, "reasons": proposal.reasons, "doubts": proposal.doubts}
     return fields | ({"csv": options} if options else {})
 

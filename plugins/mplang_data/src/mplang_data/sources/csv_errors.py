@@ -29,6 +29,7 @@ LOOKS = [
     (rf"{_NUMBER} ?%", "", f"it has a percent sign: {_WRITE_WITHOUT}"),
     (rf"(?:{CURRENCY}) ?{_NUMBER}|{_NUMBER} ?(?:{CURRENCY})", "",
      f"it has a currency: {_WRITE_WITHOUT}"),
+    (r"\u2212.*", "", "its minus sign is a dash, and none of ASCII: write it with that"),
     (r"\(.*\d\)", "negative", "parentheses stand for a minus sign (negative: parentheses)"),
     (r"[\d.,' ]*\d ?-", "negative", "a minus sign is behind it (negative: trailing)"),
     (r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*", "", "dates are written as 2024-01-31, or as dates, or "
@@ -73,7 +74,8 @@ def explained(
     elif row is not None:
         detail = (
             f"row {int(row[1]) + text.before} has {row[3]} fields, and the header {row[2]}: a "
-            "field with a separator or a line in it is quoted, a comment is no row (comment)"
+            "field with a separator or a line in it is quoted; remove lines of totals, and say "
+            "which lines are comments (comment)"
         )
     return SourceError(WRONG, detail=detail)
 
@@ -139,7 +141,7 @@ def header_problem(text: Text, options: CsvOptions, wanted: Collection[str]) -> 
         wanted: columns that it has.
     """
     head, names = text.head, set(text.names)
-    if options.encoding == "utf-8" and (head[:2] in _UTF_16 or b"\0" in head):
+    if options.encoding == "utf-8" and (head[:2] in _UTF_16 or b"\0" in head.partition(b"\n")[0]):
         return _said("it is in UTF-16, and the catalogue says UTF-8", "encoding: utf-16")
     if set(wanted) <= names or options.names:
         return None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mplang_core import BaseType, TableType
 from mplang_data.description import SourceError
 from mplang_data.sources.csv_options import CsvOptions
@@ -73,6 +71,7 @@ def _table(data: Buffer, kind: TableType, options: CsvOptions) -> Table:
 
     from mplang_data.columns import check_schema
     from mplang_data.sources.csv_errors import explained, explained_value, header_problem
+    from mplang_data.sources.csv_quotes import check_quotes
     from mplang_data.sources.csv_text import text_of
     from mplang_data.sources.csv_values import WrongValueError, reads_directly, values_of
 
@@ -82,7 +81,7 @@ def _table(data: Buffer, kind: TableType, options: CsvOptions) -> Table:
     # its types are in the catalogue only
     known = [(n, wanted.field(n).type if n in wanted.names else pa.null()) for n in text.names]
     check_schema(pa.schema(known), kind)
-    _check_quotes(text.rows, options)
+    check_quotes(text.rows, options)
     types = pa.schema(
         (n, t if reads_directly(n, t, options) else pa.string())
         for n, t in zip(wanted.names, wanted.types, strict=True)
@@ -144,14 +143,6 @@ def parsed(
     )  # fmt: skip
     read = csv.ReadOptions(use_threads=threads, column_names=text.names)
     return csv.read_csv(pa.BufferReader(text.rows), read, parse, convert)
-
-
-def _check_quotes(rows: Buffer, options: CsvOptions) -> None:
-    """Check that each quote has its end: one without swallows rows."""
-    if options.quote is None:
-        return
-    if np.count_nonzero(np.frombuffer(rows, np.uint8) == ord(options.quote)) % 2:
-        raise SourceError("a quote in it has no end")
 
 
 def _check_infinities(text: Text, table: Table, options: CsvOptions) -> None:

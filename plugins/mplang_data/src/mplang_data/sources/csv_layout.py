@@ -17,6 +17,7 @@ from mplang_data.sources.csv_types import MISSING
 from mplang_data.sources.csv_words import Buffer, Fields
 
 _SAMPLE = 1000  # records
+_SURE_SHARE = 0.8
 _LEAST_SHARE = 0.5  # of the records that have as many fields, if there is a separator
 _PRIORITY = "\t|;,"  # commas last: they are decimals and within texts
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16",
@@ -74,10 +75,10 @@ def _find_encoding(data: Buffer, layout: Layout) -> None:
             options["encoding"] = encoding
             reasons.append(f"encoding {encoding}: it begins with its byte order mark")
             return
-    if b"\0" in start:
-        encoding = "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
-        options["encoding"] = encoding
-        reasons.append(f"encoding {encoding}: each second byte is zero")
+    odd, even = start[1::2].count(0), start[::2].count(0)
+    if max(odd, even) > 0.2 * len(start) / 2 and (not odd or not even):
+        options["encoding"] = encoding = "utf-16-le" if odd else "utf-16-be"
+        reasons.append(f"encoding {encoding}: bytes of zero are between its characters")
         return
     if _decodes(data, "utf-8"):
         return
@@ -195,6 +196,11 @@ def _find_rows(head: str, layout: Layout, known: Fields) -> None:
     if not best.records:
         raise SourceError("it has no header and no rows")
     if best.share < _LEAST_SHARE:
+        if best.share:
+            doubts.append(
+                f"one column: {best.share:.0%} of its lines have {best.width} fields by "
+                f"{best.separator!r}; if that is the separator, say it, and how many lines to skip"
+            )
         best = _Records(known.get("separator", ","), best.records, 1, 0.0)
     elif len(tried) > 1:
         reasons.append(
@@ -212,7 +218,7 @@ def _find_rows(head: str, layout: Layout, known: Fields) -> None:
 
 
 def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) -> None:
-    options, reasons, _ = layout
+    options, reasons, doubts = layout
     width, records = rows.width, list(rows.records)
     comments = [i for i, (_, fields) in enumerate(records) if fields[0].startswith("#")]
     if "comment" not in known and any(len(records[i][1]) != width for i in comments):
@@ -220,8 +226,7 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         reasons.append("comment #: lines that begin with it have other fields than the rows")
     if options.get("comment"):
         records = [each for each in records if not each[1][0].startswith(options["comment"])]
-    names = (i for i, (_, fields) in enumerate(records) if _may_be_names(fields, width))
-    first = next(names, 0)
+    first = _first_row(records, width)
     if first and _ends_with_separator(records, first, width):
         first -= 1
         if "trailing_separator" not in known:
@@ -231,13 +236,22 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         raise SourceError(
             f"its header has {width - 1} names, and rows have {width} fields: name them all"
         )
-    if first and "skip" not in known:
-        options["skip"] = skip = records[first][0] + skipped
-        reasons.append(
-            f"skip {skip}: so many lines before the header have fewer fields, or empty ones"
-        )
+    else:
+        names = (i for i, (_, fields) in enumerate(records) if _may_be_names(fields, width))
+        first = next(names, first)
     if not options.get("names"):
         _find_names([fields for _, fields in records[first:]], layout)
+    if first and "skip" not in known:
+        options["skip"] = skip = records[first][0] + skipped
+        sentence = f"skip {skip}: so many lines before the header have fewer fields, or empty ones"
+        if rows.share < _SURE_SHARE or "names" in options:
+            doubts.append(f"{sentence}; if they are rows, say separator, and skip: {skipped}")
+        else:
+            reasons.append(sentence)
+
+
+def _first_row(records: Sequence[tuple[int, Sequence[str]]], width: int) -> int:
+    return next((i for i, (_, fields) in enumerate(records) if len(fields) == width), 0)
 
 
 def _may_be_names(fields: Sequence[str], width: int) -> bool:

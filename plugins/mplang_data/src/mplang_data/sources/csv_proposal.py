@@ -10,12 +10,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from mplang_core import TableType
+from mplang_data.description import SourceError
 from mplang_data.sources.csv_errors import explained
 from mplang_data.sources.csv_file import parsed
 from mplang_data.sources.csv_layout import layout_of
 from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.csv_text import text_of
 from mplang_data.sources.csv_types import (
+    EXPONENT,
     MISSING,
     NUMBERS,
     CsvColumn,
@@ -28,10 +30,11 @@ from mplang_data.sources.csv_types import (
     sign_of,
     words_of_bools,
 )
-from mplang_data.sources.csv_values import NumberFormat
+from mplang_data.sources.csv_values import GROUPS, NumberFormat
 from mplang_data.sources.csv_words import Buffer, Fields, Words
 
 STRING = "string"
+_DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 
 
 class Proposal(NamedTuple):
@@ -69,6 +72,8 @@ def proposal_of(data: Buffer, known: Fields) -> Proposal:
     _find_blanks(made, raw)
     _find_missing(made)
     names = [name for name in raw if name in made.types]
+    if not names:
+        raise SourceError("no column of it has values, and so a type: give its columns")
     return Proposal(
         CsvOptions(**made.options).model_dump(mode="json", exclude_defaults=True),
         {name: made.types[name] for name in names}, made.reasons, made.doubts,
@@ -106,7 +111,9 @@ class _Columns:
             try:
                 parsed(text, types, options, threads=False)
             except pa.ArrowException as error:
-                raise explained(text, kind, options, error) from error
+                reason = explained(text, kind, options, error)
+                reason.detail = "; ".join([reason.detail, *self.doubts])
+                raise reason from error
             raise
         missing = self.known.get("missing", MISSING)
         raw = dict(zip(names, table.columns, strict=True))
@@ -139,20 +146,38 @@ def _find_plain(made: _Columns) -> None:
         elif bools is not None:
             made.close(name, "bool")
             true, false = [*true, *bools[0]], [*false, *bools[1]]
+        elif name in _by_column(made.known):
+            continue
         elif (type := plain_type(column)) is not None:
             made.close(name, type)
+            if type == "int64" and column.all(_DAY):
+                made.doubts.append(
+                    f"column {name!r} is int64, and may be of dates: say dates: "
+                    f"{{{name!r}: '%Y%m%d'}}"
+                )
             if type == STRING:
                 made.reasons.append(
                     f"column {name!r} is of strings: it has codes with leading zeros, or numbers "
                     "beyond int64"
                 )
     plain = CsvOptions()
+    letters = [word for word in (*true, *false) if len(word) == 1]
     for field, words, known in (
         ("true_words", true, plain.true_words), ("false_words", false, plain.false_words),
     ):  # fmt: skip
         if not set(words) <= set(known) and field not in made.known:
             made.options[field] = sorted(set(words))
-            made.reasons.append(f"{field} {', '.join(sorted(set(words)))}: a column has no others")
+            sentence = f"{field} {', '.join(sorted(set(words)))}: a column has no others"
+            if letters:
+                made.doubts.append(f"{sentence}; offer it as a string if it is of no bools")
+            else:
+                made.reasons.append(sentence)
+
+
+def _by_column(known: Fields) -> set[str]:
+    """Return the columns that its owner says are of dates or timestamps."""
+    formats = [known.get(field) for field in ("dates", "timestamps")]
+    return {name for each in formats if isinstance(each, dict) for name in each}
 
 
 def _find_numbers(made: _Columns) -> None:
@@ -209,10 +234,10 @@ def _most_accepted(
     """Return the way that most columns of numbers follow, and the others that as many do."""
     plain = [{each._replace(negative="minus") for each in accepted} for accepted in ways.values()]
     counts = Counter(each for accepted in plain for each in accepted)
-    if made.options.get("separator", ",") == ",":  # between such fields dots are decimal
-        counts = Counter({w: n for w, n in counts.items() if w.thousands != "."}) or counts
     most = max(counts.values())
     best = [each for each in NUMBERS if counts.get(each) == most]
+    if made.options.get("separator", ",") == ",":  # between such fields dots are decimal
+        best = [each for each in best if each.thousands != "."] or best
     return best[0], best[1:]
 
 
@@ -220,10 +245,13 @@ def _other_values(
     column: CsvColumn, numbers: NumberFormat, rivals: Sequence[NumberFormat]
 ) -> NumberFormat | None:
     """Return another way by which a column has other values; ``None`` if there is none."""
-    values = numbers.plain(column.words)
     for rival in rivals:
         rival = rival._replace(negative=numbers.negative)
-        if rival.are(column.words) and not rival.plain(column.words).equals(values):
+        signs = GROUPS.get(rival.thousands or "")
+        if rival.decimal == numbers.decimal and (signs is None or not column.any(signs)):
+            continue  # which is faster than to compare
+        same = rival.plain(column.words).equals(numbers.plain(column.words))
+        if rival.are(column.words) and not same:
             return rival
     return None
 
@@ -243,9 +271,15 @@ def _said(numbers: NumberFormat) -> str:
 
 def _note_numbers(made: _Columns, column: CsvColumn, numbers: NumberFormat) -> None:
     name, plain = column.name, column._replace(words=numbers.plain(column.words))
+    if made.types[name] == STRING and plain.any(EXPONENT):
+        made.doubts.append(f"column {name!r} is of strings: 12E4 is a code, and no number there")
+    lengths = pc.unique(pc.utf8_length(column.words.drop_null()))
+    may_be_codes = len(lengths) == 1 < len(column.words) and "thousands" not in made.known
+    if made.types[name] == "int64" and may_be_codes:
+        made.doubts.append(f"column {name!r}: all its numbers are as long, so they may be codes")
     if made.types[name] != "double":
         return
-    if plain.any(r"(?:\d\.?){17}"):
+    if plain.any(r"[1-9]\.?(?:\d\.?){17}"):
         made.doubts.append(
             f"column {name!r} is a float64, which does not hold all digits: a decimal does"
         )

@@ -30,7 +30,7 @@ MISSING = (
 TRUE_AND_FALSE = (
     ("true", "false"), ("yes", "no"), ("ja", "nein"), ("oui", "non"), ("si", "no"),
     ("s\u00ed", "no"), ("sim", "n\u00e3o"), ("wahr", "falsch"), ("vrai", "faux"),
-    ("y", "n"), ("j", "n"), ("t", "f"), ("o", "n"), ("on", "off"), ("はい", "いいえ"), ("是", "否"),
+    ("y", "n"), ("j", "n"), ("t", "f"), ("on", "off"), ("はい", "いいえ"), ("是", "否"),
 )  # fmt: skip
 """Words for true and false, in lower case."""
 
@@ -63,6 +63,7 @@ _TIME = r"\d{2}:\d{2}(?::\d{2}(?P<fraction>\.\d+)?)?"
 _ZONE = r"(?:Z|[-+]\d{2}(?::?\d{2})?)"
 _DIGITS = r"[-+]?\d+"
 _CODE = r"^[-+]?0\d"
+EXPONENT = r"^\d+[eE]\d"  # 12E4, as programs do not write numbers
 
 
 class CsvColumn(NamedTuple):
@@ -85,7 +86,9 @@ class CsvColumn(NamedTuple):
 
     def all(self, pattern: str) -> bool:
         """Return whether all its values have a pattern."""
-        return all_true(pc.match_substring_regex(self.words, f"^(?:{pattern})$"))
+        pattern = f"^(?:{pattern})$"
+        parts = (self.sample, self.words)
+        return all(all_true(pc.match_substring_regex(each, pattern)) for each in parts)
 
     def any(self, pattern: str) -> bool:
         """Return whether one of its values contains a pattern."""
@@ -108,8 +111,11 @@ def column_of(name: str, words: Words, missing: Collection[str]) -> CsvColumn:
         words: its fields, as strings.
         missing: words for a missing value.
     """
-    words = pc.utf8_trim_whitespace(words)
+    trimmed = pc.utf8_trim_whitespace(words)
+    words = words if trimmed.equals(words) else trimmed  # which may be large
     rest = without(words, missing)
+    if not rest.null_count:
+        return CsvColumn(name, words, [])
     used = set(pc.unique(words.filter(pc.is_null(rest))).to_pylist())
     return CsvColumn(name, rest, [word for word in missing if word in used])
 
@@ -184,7 +190,7 @@ def numbers_in(column: CsvColumn, sign: str, known: Fields) -> list[NumberFormat
 def number_type(column: CsvColumn, numbers: NumberFormat) -> str:
     """Return the type of a column of numbers, which may be of codes."""
     plain = column._replace(words=numbers.plain(column.words))
-    if plain.any(_CODE):
+    if plain.any(_CODE) or plain.any(EXPONENT):
         return "string"
     return "int64" if plain.all(_DIGITS) and plain.casts(pa.int64()) else "double"
 
@@ -211,9 +217,15 @@ def formats_of(column: CsvColumn, known: Fields) -> Iterator[tuple[str, str]]:
             yield format, str(type)
 
 
+_SIGNS = {
+    "percent signs": "%", "currencies": CURRENCY, "minus signs that are dashes": "^\u2212",
+    "the form of Excel's formulas": '[="]',
+}  # fmt: skip
+
+
 def refused_sign(column: CsvColumn) -> str | None:
     """Return what keeps the numbers of a column from being numbers: a sign of percent or money."""
-    for called, pattern in (("percent signs", "%"), ("currencies", CURRENCY)):
+    for called, pattern in _SIGNS.items():
         if not column.any(pattern):
             continue
         words = pc.replace_substring_regex(column.words, pattern, "")
