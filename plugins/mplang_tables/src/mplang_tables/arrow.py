@@ -169,6 +169,9 @@ def plain_type(type: Any) -> Any:
     return _PLAIN.get(type, type)
 
 
+_WIDER = "; a sum of what is cast to DECIMAL(38, 0) has more digits"
+
+
 def cast(found: Any, kind: TableType) -> Any:
     """Cast a result to its declared type, without rounding or truncation.
 
@@ -196,6 +199,7 @@ def cast(found: Any, kind: TableType) -> Any:
         except pa.ArrowException as error:
             raise ValueError(
                 f"column {field.name!r} is {column.type}, and does not fit in {field.type}"
+                f"{_WIDER if pa.types.is_decimal(column.type) else ''}"
             ) from error
     return pa.Table.from_arrays(columns, schema=wanted)
 
