@@ -204,7 +204,7 @@ def cast(found: Any, kind: TableType) -> Any:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def without_hidden(column: Any) -> Any:
+def without_hidden(column: pa.Array) -> pa.Array:
     r"""Return a column with zeros, and no texts, in the memory of its null cells.
 
     DuckDB leaves there what its memory held, such as values of rows and columns that a query does
