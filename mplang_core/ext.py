@@ -178,6 +178,7 @@ from mplang_core.simp.interfaces import (
     Message as Message,
     PartyCall as PartyCall,
     PublicLiteral as PublicLiteral,
+    QueriesSources as QueriesSources,
     control_of as control_of,
     holders_of as holders_of,
     messages_of as messages_of,

@@ -9,7 +9,7 @@ from typing import Any
 
 from mplang_core.errors import AdmissionError, KernelError, MPLangError, PartyError, RunError
 from mplang_core.feop import ContextBound
-from mplang_core.ir import Operation, Program, verify
+from mplang_core.ir import Graph, Operation, Program, verify
 from mplang_core.mask import Mask
 from mplang_core.runtime.kernels import KernelTable
 from mplang_core.runtime.listener import Listener
@@ -28,13 +28,17 @@ class KernelContext(ContextBound):
         run: the name of the run, the same at all parties.
         step: the current step of the plan.
         index: the position of the current op in its graph.
+        graph: that graph.
         listener: notified of ops in regions; ``None`` for none.
         inner: the context of the region that runs now; ``None`` for none.
     """
 
-    __slots__ = ("_parent", "_tag", "index", "inner", "interpreter", "listener", "run", "step")
+    __slots__ = (
+        "_parent", "_tag", "graph", "index", "inner", "interpreter", "listener", "run", "step",
+    )  # fmt: skip
 
     step: Step
+    graph: Graph
     inner: KernelContext | None
 
     def __init__(
@@ -195,6 +199,7 @@ def execute(
     plan: Plan, inputs: Sequence[Any], ctx: KernelContext, listener: Listener | None = None
 ) -> list[Any]:
     """Run the steps of a plan and return its outputs; values are released after their last use."""
+    ctx.graph = plan.graph
     slots: list[Any] = [None] * plan.size
     for slot, value in zip(plan.ins, inputs, strict=True):
         slots[slot] = value

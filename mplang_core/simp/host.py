@@ -8,7 +8,7 @@ import threading
 import uuid
 import weakref
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -38,6 +38,7 @@ from mplang_core.simp.interfaces import participants_of
 from mplang_core.simp.ops.call import call_program, interpret, launch
 from mplang_core.simp.ops.common import check_parties, single
 from mplang_core.simp.ops.keep import kept_outputs
+from mplang_core.simp.passes import stepped
 from mplang_core.types import MPType
 
 Mode: TypeAlias = Literal["standard", "launch"]
@@ -135,7 +136,10 @@ class SimpHost(Interpreter, InterpContext):
         self.names = tuple(node.name for node in nodes) or ("",) * self.world_size
         self.session = uuid.uuid4().hex
         self._launch = Interpreter(_LaunchKernels("host kernel"), owner=self)
-        self._callers: weakref.WeakKeyDictionary[Program, Program] = weakref.WeakKeyDictionary()
+        self._callers: Sequence[MutableMapping[Program, Program]] = tuple(
+            weakref.WeakKeyDictionary()
+            for _ in range(2)  # of whole programs, and of steps
+        )
         self._count = itertools.count()
         self._evaluations = itertools.count()
         self._order = threading.Lock()
@@ -213,7 +217,7 @@ class SimpHost(Interpreter, InterpContext):
         mode, listener = _options.get()
         interpreter = self._launch if (mode or self.mode) == "launch" else self
         run = f"{self.session}-host-{next(self._evaluations)}"
-        caller = self._caller(program)
+        caller = self._caller(program, steps=interpreter is self)
         with self._observed(program, run, listener) as notified:
             return interpreter.run(caller, inputs, run=run, listener=notified, inside=True)
 
@@ -228,10 +232,11 @@ class SimpHost(Interpreter, InterpContext):
         with self.options(mode="standard", listener=_options.get()[1]):
             return self.evaluate(program, inputs)
 
-    def _caller(self, program: Program) -> Program:
+    def _caller(self, program: Program, *, steps: bool) -> Program:
         """Return a program that calls this one; the kernel of the call depends on the mode."""
-        if (caller := self._callers.get(program)) is None:
-            caller = self._callers[program] = call_program(program)
+        callers = self._callers[steps]
+        if (caller := callers.get(program)) is None:
+            caller = callers[program] = call_program(stepped(program) if steps else program)
         return caller
 
     def submit(

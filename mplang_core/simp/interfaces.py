@@ -250,6 +250,11 @@ def holders_of(kind: object, world: Mask) -> Mask:
     return world if pmask is None else pmask
 
 
+@dataclass(frozen=True, slots=True)
+class QueriesSources:
+    """Interface of an op that queries tables, and has their source do so if all are at one."""
+
+
 # -- what interfaces say of an op, against its types; the verifier asks
 
 

@@ -14,7 +14,11 @@ from mplang_core.namespace import Namespace
 
 
 class Pass(Protocol):
-    """Protocol of a pass: a named, documented pure function from programs to programs."""
+    """Protocol of a pass: a named, documented pure function from programs to programs.
+
+    Hosts, too, apply one with a true attribute ``for_steps``, before they interpret a program op by
+    op.
+    """
 
     __name__: str
     __doc__: str | None
@@ -92,6 +96,15 @@ class _Prepared:
 
 _prepared: weakref.WeakKeyDictionary[Program, _Prepared] = weakref.WeakKeyDictionary()
 _preparing = threading.Lock()
+
+
+def stepped(program: Program) -> Program:
+    """Return what a host interprets op by op: a verified program after the passes for that.
+
+    Raises:
+        VerifyError: the result of a pass is invalid.
+    """
+    return run_passes(program, [p for p in _installed() if getattr(p, "for_steps", False)])
 
 
 def _passed(program: Program) -> Program:

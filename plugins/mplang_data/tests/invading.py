@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from mplang_data.apart.child import Reach, serve
+from mplang_data.apart.child import Reach, Task
 from mplang_data.apart.database import reach
 
 PRELUDE = "import os, socket, sys; from pathlib import Path"
@@ -23,10 +23,9 @@ def invade(asked, files):
     return found
 
 
-def reached(asked):
+def reached(asked, files):
     """What the process of a database reaches, if it is one."""
     return reach(asked) if "url" in asked else Reach()
 
 
-if __name__ == "__main__":
-    serve(invade, "it was not invaded", reached)
+TASK = Task(invade, "it was not invaded", reached)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import urllib.error
@@ -13,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mplang_data import SourceError, SourceUnreachableError
+from mplang_data import SourceError, SourceUnreachableError, apart
 from mplang_data.holding import read_data_sets
 from mplang_data.section import DataSetServer
 from mplang_http import LocalCluster
@@ -114,7 +115,7 @@ def test_a_worker_is_not_ready_while_a_source_is_not_there(bank, folder):
 )
 def test_a_probe_says_why_for_the_owner(source, why):
     fields = {"people": {"source": source, "columns": COLUMNS}}
-    (missing,) = DataSetServer(read_data_sets(fields, "/")).missing().values()
+    (missing,) = DataSetServer(read_data_sets(fields, "/"), {}).missing().values()
     assert re.search(why, missing)
 
 
@@ -148,18 +149,20 @@ def test_only_what_could_not_be_connected_to_is_unreachable(tmp_path, source, er
 def test_a_reader_that_has_connected_cannot_say_that_it_has_not(tmp_path, monkeypatch):
     """Rows that take the reader over come after the connection, which cannot be taken back."""
     (tmp_path / "evil_reader.py").write_text(
-        "import json, os, sys\n"
-        "asked = json.load(sys.stdin)\n"
-        "if asked['evil']: os.write(asked['connected'], b'1')\n"
-        "json.dump({'error': 'it was never there', 'detail': None, 'value': None}, sys.stdout)\n"
+        "import os\n"
+        "from mplang_data.apart.child import Task\n"
+        "from mplang_data import SourceError\n"
+        "def read(asked, files):\n"
+        "    if asked['evil']: os.write(asked['connected'], b'1')\n"
+        "    raise SourceError('it was never there')\n"
+        "TASK = Task(read, 'it fails')\n"
     )
-    from mplang_data.apart import run_apart
-
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(apart, "_server", apart._ServerClient())  # which finds the module
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     with pytest.raises(SourceUnreachableError):
-        run_apart("evil_reader", {"evil": False}, [], connects=True)
+        apart.run_apart("evil_reader", {"evil": False}, [], connects=True)
     with pytest.raises(SourceError) as caught:
-        run_apart("evil_reader", {"evil": True}, [], connects=True)
+        apart.run_apart("evil_reader", {"evil": True}, [], connects=True)
     assert type(caught.value) is SourceError
 
 

@@ -332,6 +332,7 @@ def test_a_worker_believes_no_types():
 # -- the lock by itself, and the lists
 
 
+@pytest.mark.parametrize("connect", [query._connect, query._parser])
 @pytest.mark.parametrize(
     "sql",
     [
@@ -349,8 +350,8 @@ def test_a_worker_believes_no_types():
         "SELECT getenv('HOME')",
     ],
 )
-def test_the_connection_is_locked_whatever_is_admitted(files, sql):
-    with query._connect() as con, pytest.raises(duckdb.Error):
+def test_the_connection_is_locked_whatever_is_admitted(files, connect, sql):
+    with connect() as con, pytest.raises(duckdb.Error):
         con.sql(sql.replace("{}", str(files))).fetchall()
     assert not (files / "out.csv").exists()
 

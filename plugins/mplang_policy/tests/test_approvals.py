@@ -17,7 +17,6 @@ from mplang_policy.offline import asked_of
 from mplang_policy.owner import Owner
 from mplang_policy.package_versions import INSTALLED, Packages, installed_version
 from mplang_policy.standing import Standing
-from mplang_policy.stopping import rest_on
 from policy_testbed import BANK, CATALOGUE, CLUSTER, NAMES, RUNS
 from typer.testing import CliRunner
 
@@ -485,16 +484,16 @@ def test_runs_that_were_stopped_and_those_of_a_revoked_approval_are_withdrawn(ba
     bank.approve("--uses", "9")
     (name,) = [each.stem.rpartition("-")[2] for each in bank.files]
     with bank.gate._ledger.writing() as writing:
-        rest_on(writing, "analyst", "s-0", name)
-        rest_on(writing, "analyst", "s-1", "f" * 16)
+        for run, approval in [("s-0", name), ("s-1", "f" * 16)]:
+            writing.change("INSERT INTO rests VALUES ('analyst', ?, ?)", run, approval)
     runs = ["s-0", "s-1", "s-2", "'; DROP TABLE log; --"]
-    assert bank.gate.withdrawn("analyst", runs) == set()
+    assert bank.gate.lineage.withdrawn("analyst", runs) == set()
     bank.run("revoke", name, "-c", bank.folder / "worker.yaml")
     assert name in bank.gate.revoked()
-    assert bank.gate.withdrawn("analyst", runs) == {"s-0"}
+    assert bank.gate.lineage.withdrawn("analyst", runs) == {"s-0"}
     bank.gate.stop("analyst", ["s-2"], {"session": "s", "why": "the owner stopped it", "by": "cli"})
-    assert bank.gate.withdrawn("analyst", runs) == {"s-0", "s-2"}
-    assert bank.gate.withdrawn("other", runs) == set()
+    assert bank.gate.lineage.withdrawn("analyst", runs) == {"s-0", "s-2"}
+    assert bank.gate.lineage.withdrawn("other", runs) == set()
     with closing(Ledger(bank.folder / "gate.db", read_only=True)) as ledger:
         (stopped,) = (each for each in ledger.entries() if each.kind == "stopped")
     assert stopped.body["runs"] == ["s-2"]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from mplang_tables import arrow, table
-from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample, TypeSuite
+from mplang_testing import FeopSuite, KernelSuite, LineageSuite, Of, PluginSuite, Sample, TypeSuite
 
 import mplang_core as mp
 
@@ -14,6 +14,51 @@ KIND = mp.TableType((("a", "int64"), ("b", "int64")))
 DATA = pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}, schema=arrow.schema(KIND))
 TABLE = Of(KIND, DATA)
 X = np.int64([[1, 4], [2, 5], [3, 6]])
+REPLACING = (
+    Sample(
+        "table.encode",
+        TABLE,
+        attrs={"column": "a", "values": (3, 2, 1), "others": 3},
+        expect=lambda t: t["a"].to_pylist() == [2, 1, 0],
+    ),
+    Sample(
+        "table.decode",
+        TABLE,
+        attrs={"column": "a", "values": ("x", "y"), "others": True},
+        expect=lambda t: t["a"].to_pylist() == ["y", None, None],
+    ),
+    Sample(
+        "table.one_hot",
+        TABLE,
+        attrs={"column": "a", "values": (1, 2), "others": True},
+        expect=lambda t: t["a_2"].to_pylist() == [0, 1, 0],
+    ),
+    Sample(
+        "table.fill_nulls",
+        TABLE,
+        attrs={"columns": ("a",), "value": 0},
+        expect=lambda t: t["a"].to_pylist() == [1, 2, 3],
+    ),
+    Sample(
+        "table.to_integers",
+        TABLE,
+        attrs={"column": "a", "unit": "cents"},
+        expect=lambda t: t["a"].to_pylist() == [100, 200, 300],
+    ),
+    Sample(
+        "table.from_integers",
+        TABLE,
+        attrs={"column": "a", "type": "decimal128(22, 2)", "unit": "cents"},
+        expect=lambda t: list(map(str, t["a"].to_pylist())) == ["0.01", "0.02", "0.03"],
+    ),
+    Sample(
+        "table.cast",
+        TABLE,
+        attrs={"type": mp.TableType((("a", "double"), ("b", "int64")))},
+        expect=lambda t: t["a"].to_pylist() == [1.0, 2.0, 3.0],
+    ),
+)
+"""Ops that replace columns, and keep rows and other columns as they are."""
 SAMPLES = (
     Sample("table.to_tensor", TABLE, attrs={"rows": 3}, expect=lambda x: (x == X).all()),
     Sample(
@@ -24,17 +69,22 @@ SAMPLES = (
     ),
     Sample("table.from_tensor", X, attrs={"columns": ("a", "b")}, expect=DATA.equals),
     Sample(
-        "table.encode",
-        TABLE,
-        attrs={"column": "a", "values": (3, 2, 1)},
-        expect=lambda t: t["a"].to_pylist() == [2, 1, 0],
+        "table.to_masked",
+        Of(KIND, pa.table({"a": [1, None], "b": [4, 5]}, schema=arrow.schema(KIND))),
+        attrs={"rows": 3},
+        expect=lambda x, valid: (
+            x.tolist() == [[1, 4], [0, 5], [0, 0]]
+            and valid.tolist() == [[True, True], [False, True], [False, False]]
+        ),
     ),
     Sample(
-        "table.one_hot",
-        TABLE,
-        attrs={"column": "a", "values": (1, 2), "others": True},
-        expect=lambda t: t["a_2"].to_pylist() == [0, 1, 0],
+        "table.from_padded",
+        X,
+        np.array([True, False, True]),
+        attrs={"columns": ("a", "b")},
+        expect=lambda t: t.to_pydict() == {"a": [1, 3], "b": [4, 6]},
     ),
+    *REPLACING,
     Sample(
         "table.literal",
         attrs=dict(table(DATA)().pfunc.attrs),
@@ -51,6 +101,11 @@ class TestFeops(FeopSuite):
 class TestKernels(KernelSuite):
     family = "table"
     samples = SAMPLES
+
+
+class TestLineages(LineageSuite):
+    family = "table"
+    samples = REPLACING
 
 
 NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=4)

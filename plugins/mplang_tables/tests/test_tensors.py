@@ -16,6 +16,7 @@ from mplang_tables import (
     literal,
     one_hot,
     table,
+    tabular_kernels,
     to_padded,
     to_tensor,
 )
@@ -123,7 +124,7 @@ def test_an_op_does_not_believe_that_an_operand_is_what_the_program_says():
         with pytest.raises(KernelError, match="is not the table"):
             kernels.to_tensor(Ctx, value, rows=1)
         with pytest.raises(KernelError, match="is not the table"):
-            kernels.encode(Ctx, value, column="a", values=(1,), others=True)
+            tabular_kernels.encode(Ctx, value, column="a", values=(1,), others=True)
 
 
 # -- numbers of rows that are private

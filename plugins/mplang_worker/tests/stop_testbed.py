@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -62,12 +62,14 @@ class Stoppable:
         folder: the folder of all their files.
         controlled: name of the one that has a control socket, if any.
         names: the parties, the bank first.
+        certificates: roles at the one that is controlled, by names of certificates.
         **options: those of the cluster.
     """
 
     def __init__(
-        self, folder: Path, controlled: str = "", names: Sequence[str] = NAMES, **options: Any
-    ) -> None:
+        self, folder: Path, controlled: str = "", names: Sequence[str] = NAMES,
+        certificates: Mapping[str, Sequence[str]] = {}, **options: Any,
+    ) -> None:  # fmt: skip
         self.folder = folder
         np.save(folder / "pay.npy", np.array([1.0, 2.0, 4.0]))
         self.command("approver-key", folder / "ann.key")
@@ -94,7 +96,8 @@ class Stoppable:
             options = {"mode": "production", "imports": imports, "sink": folder, **options}
             if controlled:
                 path = str(folder / CONTROL["path"])
-                options["controls"] = {controlled: {**CONTROL, "path": path}}
+                control = {**CONTROL, "path": path, "certificates": certificates}
+                options["controls"] = {controlled: control}
             self.cluster = LocalCluster(names, data=data, gates=gates, **options)
 
     def command(self, *args: object, ok: bool = True) -> str:

@@ -323,6 +323,7 @@ def forget(config: Path, peer: str) -> None:
 def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_path, monkeypatch):
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # of the host, which forgets, too
     made = Workers(tmp_path)
     with made.cluster as cluster:
         with mp.connect("http", cluster.spec) as host:
@@ -349,6 +350,8 @@ def test_a_party_whose_log_was_set_back_is_found_by_what_a_peer_remembers(tmp_pa
             made.settled(name)
             forget(tmp_path / f"{name}.yaml", "shop")
             assert made.log(name)[-1].kind == "forgotten"
+        done = CliRunner().invoke(app, ["receipts", "--forget", "shop"])
+        assert done.exit_code == 0, done.output
         with mp.connect("http", cluster.spec) as host:
             mp.evaluate(host, sales)
 

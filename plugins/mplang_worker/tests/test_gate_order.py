@@ -114,7 +114,8 @@ def test_a_number_is_no_opening_for_which_memory_is_taken(size):
 
 def test_what_cannot_be_stopped_whole_does_not_end_the_watch_over_revocations(monkeypatch, caplog):
     monkeypatch.setattr(stopping, "INTERVAL", 0.0)
-    begun = SimpleNamespace(begun={"s-0"}, jobs=SimpleNamespace(unfinished=[]), rests={"s-0": "a"})
+    about = {"rests": {"s-0": "a"}, "loaded": set(), "stopping": None}
+    begun = SimpleNamespace(begun={"s-0"}, jobs=SimpleNamespace(unfinished=[]), **about)
     tried = []
 
     async def end_now(session, why):
@@ -162,7 +163,8 @@ def test_what_a_stopped_run_has_stored_is_withdrawn_while_its_session_ends():
             loop.call_soon_threadsafe(gone.set)
 
         loop, jobs = asyncio.get_running_loop(), SimpleNamespace(unfinished=["s-0"])
-        session = SimpleNamespace(key=("analyst", "s"), link="link", begun=set(), jobs=jobs)
+        about = {"key": ("analyst", "s"), "link": "link", "stopping": None}
+        session = SimpleNamespace(**about, begun=set(), jobs=jobs)
         gate = SimpleNamespace(provider=SimpleNamespace(stop=withdraw))
         engines = SimpleNamespace(end_now=end_now, gate=gate)
         await stopping.stop(engines, session, "why", "owner", elsewhere=True)

@@ -48,6 +48,25 @@ def test_front_and_engine_import_nothing_from_there(hostile, tmp_path_factory):
             np.testing.assert_allclose(found, 2 * x, atol=1e-3)
 
 
+def test_paths_of_a_local_cluster_are_relative_to_it(tmp_path, monkeypatch):
+    """They were relative to the root, so that ``csv:people.csv`` was not found."""
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("pay\n1.0\n3.0\n")
+    Path("all.cedar").write_text("permit (principal, action, resource);")
+    people = {"source": "csv:people.csv", "columns": {"pay": "float64"}}
+    gate = {"policy": "all.cedar", "log": "bank.db"}
+
+    def mean():
+        return mp.device("P0")(lambda t: t.agg(mean=t.pay.mean()))(mp.dataset("bank", "people"))
+
+    with (
+        LocalCluster(["bank"], data={"bank": {"people": people}}, gates={"bank": gate}) as workers,
+        mp.connect("http", workers.spec) as host,
+    ):
+        assert mp.fetch(host, mp.evaluate(host, mean)).to_pylist() == [{"mean": 2.0}]
+    assert Path("bank.db").exists()
+
+
 def start(*command: str, config: Path) -> subprocess.CompletedProcess[str]:
     """Start a worker that exits at once, as its certificate is missing."""
     config.write_text(

@@ -75,6 +75,8 @@ class RunRequest:
             this party's gate has sealed it.
         receipt: likewise, that its coordinator knows of; empty if it has none.
         approvals: those that its coordinator has passed on, as the gate has opened them.
+        loaded: names of the runs whose stored values earlier runs of its session have loaded.
+        approved: names of the approvals that earlier runs of its session rest on.
     """
 
     session: str
@@ -86,6 +88,8 @@ class RunRequest:
     seen: Mapping[str, str] = field(default_factory=dict)
     receipt: str = ""
     approvals: Sequence[Any] = ()
+    loaded: Sequence[str] = ()
+    approved: Sequence[str] = ()
 
     def about(self) -> dict[str, Any]:
         """Return what it is, as plain data, such as for a log."""

@@ -12,14 +12,16 @@ from mplang_data.description import (
     SourceUnreachableError,
     columns_read,
 )
-from mplang_data.frontend import dataset
+from mplang_data.frontend import dataset, published_values
 from mplang_data.holding import DataSet, DataSets, Opened
 from mplang_data.known import Catalogue, catalogue, read_catalogue
 from mplang_data.sources import Source, source_of
+from mplang_data.sources.csv_options import CsvOptions
 
 __all__ = [
     "Bound",
     "Catalogue",
+    "CsvOptions",
     "DataSet",
     "DataSets",
     "Description",
@@ -32,6 +34,7 @@ __all__ = [
     "catalogue",
     "columns_read",
     "dataset",
+    "published_values",
     "read_catalogue",
     "source_of",
 ]

@@ -1,4 +1,4 @@
-"""Check of data sets, each by a confined process: ``python -m mplang_data.check FILE...``.
+"""Check of data sets, each by a confined process.
 
 A worker has them checked before it starts; a damaged source may end the process that reads it.
 """
@@ -13,7 +13,7 @@ from mplang_tables.ext import Scan
 
 from mplang_core.ext import KernelError
 from mplang_data.apart import run_apart
-from mplang_data.apart.child import Reach, serve
+from mplang_data.apart.child import Reach, Task
 from mplang_data.description import Description, SourceError
 from mplang_data.holding import DataSet, Opened
 from mplang_data.sources import source_of
@@ -60,6 +60,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     files = source.open(data_set.where, data_set.type, data_set.match, rows=whole, size=size)
     try:
         asked = {"kind": data_set.kind, "description": data_set.public(), "whole": whole}
+        asked["arguments"] = data_set.arguments
         rows = run_apart("mplang_data.check", asked, files, size=size)
     finally:
         close_all(files)
@@ -68,7 +69,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     return rows
 
 
-def _reach(asked: dict[str, Any]) -> Reach:
+def _reach(asked: dict[str, Any], files: Sequence[int]) -> Reach:
     source_of(asked["kind"])  # imports it
     return Reach(imports=["mplang_data.columns", "pyarrow.csv", "pyarrow.dataset"])
 
@@ -76,12 +77,13 @@ def _reach(asked: dict[str, Any]) -> Reach:
 def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
     """Compare open files with a description; return the number of rows, if it is known."""
     source, description = source_of(asked["kind"]), Description(**asked["description"])
-    rows = source.probe(files, description.type, description.match)
+    arguments = asked.get("arguments", {})
+    rows = source.probe(files, description.type, description.match, **arguments)
     if rows is not None:
         description.check_rows(rows)
     if not asked["whole"]:
         return rows
-    found = Opened(source, description, files).read(description.type)
+    found = Opened(source, description, files, arguments).read(description.type)
     if isinstance(found, Scan):
         _read_all(found)
     return getattr(found, "num_rows", None)
@@ -98,5 +100,4 @@ def _read_all(scan: Scan) -> None:
         raise SourceError("it does not have the rows that its head says")
 
 
-if __name__ == "__main__":
-    serve(_compare, "it cannot be read", _reach)
+TASK = Task(_compare, "it cannot be read", _reach)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ from mplang_core.ext import ConfigError, printable
 from mplang_data.description import Bound, Description
 from mplang_data.holding import DataSet, read_data_sets
 from mplang_data.known import Catalogue
+from mplang_data.sources import source_of_path
 from mplang_data.stored.listing import about, entries_in, members_of
 from mplang_data.stored.sink_config import read_sink
 
@@ -40,23 +42,33 @@ Tls = Annotated[str | None, typer.Option(help="With --cluster your certificate: 
 Source = Annotated[
     str | None, typer.Option(help="With schema a source, such as parquet:people.parquet.")
 ]
+File = Annotated[str | None, typer.Argument(help="With schema a file, such as people.csv.")]
+Csv = Annotated[
+    str | None,
+    typer.Option(help="With schema of a CSV file what you know of it: '{dates: \"%d/%m/%Y\"}'."),
+]
 
 
 def data(
     action: Annotated[Action, typer.Argument(help="list, check, schema or stored.")],
+    file: File = None,
     config: Config = None,
     cluster: Cluster = None,
     tls: Tls = None,
     source: Source = None,
+    csv: Csv = None,
     as_json: AsJson = False,
 ) -> None:
     """List data sets or stored values, check data against its sources, or write its schema as YAML.
 
     list: of a worker's file (-c), or those that you may read (--cluster). check: reads all rows of
     a worker's data sets (-c). schema: what mp.catalogue reads (--cluster), or the fields of a data
-    set that offers all of a file (--source). stored: what programs have left in a worker's sink
-    (-c), or what you have stored (--cluster).
+    set that offers all of a file (FILE, or --source), and of a CSV file what tells how it is
+    written. stored: what programs have left in a worker's sink (-c), or what you have stored
+    (--cluster).
     """
+    if file is not None and source is None:
+        source = source_of_path(file)
     if sum(each is not None for each in (config, cluster, source)) != 1:
         raise ConfigError("mplang data takes one of --config, --cluster and --source")
     if action is Action.STORED:
@@ -66,16 +78,28 @@ def data(
     elif action is Action.CHECK:
         _check(_owned(config), as_json)
     elif action is Action.SCHEMA and source is not None:
-        from mplang_data.schema import schema_of
-
-        offered = schema_of(source, ".", apart=True).model_dump(mode="json", exclude_defaults=True)
-        print(_yaml({"name-it": offered | {"readers": []}}), end="")
+        _propose(source, csv)
     elif action is Action.SCHEMA:
         print(_yaml(_plain(_readable(cluster, tls))), end="")
     elif config is not None:
         _list({"": _owned(config)}, as_json)
     else:
         _list(_readable(cluster, tls), as_json)
+
+
+def _propose(source: str, csv: str | None) -> None:
+    """Print a data set that offers all of a source, and to stderr what tells so."""
+    from mplang_data.schema import propose
+
+    known = yaml.safe_load(csv) if csv is not None else {}
+    if not isinstance(known, dict):
+        raise ConfigError(f"--csv has fields, such as '{{decimal: \",\"}}', got {csv!r}")
+    data_set, reasons, doubts = propose(source, ".", apart=True, csv=known)
+    for called, sentences in (("found", reasons), ("not certain", doubts)):
+        for sentence in sentences:
+            print(printable(f"{called}: {sentence}"), file=sys.stderr)
+    offered = data_set.model_dump(mode="json", exclude_defaults=True)
+    print(_yaml({"name-it": offered | {"readers": []}}), end="")
 
 
 def _owned(config: str | None) -> dict[str, DataSet]:
@@ -132,14 +156,23 @@ def _list(found: Any, as_json: bool) -> None:
 
 
 def _type(found: Description) -> str:
-    """Return a type with the ranges that are published."""
+    """Return a type with the ranges and values that are published."""
 
     def within(ends: Sequence[float] | None) -> str:
         return "" if ends is None else f" in [{ends[0]:.15g}, {ends[1]:.15g}]"
 
     if found.array is not None:
         return found.array + within(found.range)
-    return ", ".join(f"{n}: {k}{within(found.ranges.get(n))}" for n, k in found.columns.items())
+    return ", ".join(
+        f"{n}: {k}{within(found.ranges.get(n))}{_among(found.values.get(n, ()))}"
+        for n, k in found.columns.items()
+    )
+
+
+def _among(values: Sequence[str | int]) -> str:
+    more = ", …" if len(values) > MAX_SHOWN else ""
+    listed = json.dumps(values[:MAX_SHOWN], ensure_ascii=False)[1:-1]
+    return f" among {listed}{more}" if values else ""
 
 
 def _stored_here(config: str) -> list[dict[str, Any]]:

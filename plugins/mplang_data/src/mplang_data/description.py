@@ -7,8 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mplang_tables import check_table, number_columns
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from mplang_tables import check_table, check_values, number_columns
+from pydantic import (
+    AfterValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from mplang_core import BaseType, TableType, TensorType
 from mplang_core.ext import StrictModel, parse_base_type
@@ -46,6 +54,13 @@ def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
 
 _End: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 Range: TypeAlias = Annotated[tuple[_End, _End], AfterValidator(_ordered)]
+
+
+MAX_VALUES = 4096
+Values: TypeAlias = Annotated[
+    tuple[StrictBool | StrictInt | StrictStr, ...], Field(max_length=MAX_VALUES)
+]
+"""All values that a column may have."""
 
 
 class SourceError(Exception):
@@ -118,6 +133,7 @@ class Description(StrictModel):
         rows: the number of rows, or a bound of it; ``None`` if neither is published.
         unit: the column that tells whose rows these are, such as a patient's number.
         ranges: by column the smallest and the largest number that there may be.
+        values: by column of strings, integers or bools all values that it may have, besides null.
         range: those of an array.
         nan: what NaN in a column of floats is: ``"missing"``, as null is, or ``"error"``. By
             default it is a number of SQL and of functions, and missing in guards and noisy ops.
@@ -135,6 +151,7 @@ class Description(StrictModel):
     rows: Rows | Bound | None = None
     unit: str | None = None
     ranges: dict[str, Range] = Field(default_factory=dict)
+    values: dict[str, Values] = Field(default_factory=dict)
     range: Range | None = None
     nan: Literal["missing", "error"] | None = None
 
@@ -163,6 +180,13 @@ class Description(StrictModel):
             found = self.columns[column]
             if found == "bool" or not number_columns(TableType(((column, found),))):
                 raise ValueError(f"a range of {column!r}, which is of no numbers, but of {found}")
+        for column, values in self.values.items():
+            if column not in self.columns:
+                raise ValueError(f"values of {column!r}, which is no column that is offered")
+            try:
+                check_values(TableType(((column, self.columns[column]),)), column, values)
+            except TypeError as error:
+                raise ValueError(f"values: {error}") from None
         both = sorted(set(self.match) & self.columns.keys())
         if both:
             raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
@@ -232,6 +256,11 @@ class Description(StrictModel):
             return () if self.range is None else (self.range,)
         found = tuple(self.ranges.get(column) for column, _ in kind.columns)
         return found if any(found) else ()
+
+    def values_of(self, kind: BaseType) -> dict[str, Values]:
+        """Return the published values of what is read, by column."""
+        columns = [name for name, _ in kind.columns] if isinstance(kind, TableType) else []
+        return {name: self.values[name] for name in columns if name in self.values}
 
     def range_refusal(self, kind: BaseType, ranges: Ranges) -> str | None:
         """Return why a program may not count on ranges; ``None`` if it may.

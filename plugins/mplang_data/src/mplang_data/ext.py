@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mplang_data.check import check_data_set as check_data_set, check_data_sets as check_data_sets
 from mplang_data.description import read_descriptions as read_descriptions
-from mplang_data.holding import open_for as open_for, read_data_sets as read_data_sets
+from mplang_data.holding import offered as offered, read_data_sets as read_data_sets
 from mplang_data.sources.files import (
     Files as Files,
     close_all as close_all,

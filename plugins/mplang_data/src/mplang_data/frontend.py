@@ -73,6 +73,52 @@ def dataset(
     return made
 
 
+def published_values(party: str, name: str, column: str) -> tuple[str | int, ...]:
+    """Return the values that a column of a data set may have, as its owner publishes them.
+
+    They stand in the program that is traced, and the owner's worker checks the data by them where
+    it is read. Nulls are none of them.
+
+    Args:
+        party: the name of the party, or of its PPU, such as ``"P0"``.
+        name: the name of the data set.
+        column: a column of strings, integers or bools.
+
+    Returns:
+        The values, in the order of the catalogue: the codes of :func:`mplang_tables.encode`.
+
+    Raises:
+        TraceError: there is no such party, its catalogue is not known or has no such data set, or
+            the column has no published values; shows the line.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_data import published_values
+        >>> from mplang_tables import encode
+        >>> people = {"columns": {"sex": "string"}, "values": {"sex": ["f", "m"]}}
+        >>> def program():
+        ...     t = mp.dataset("node0", "people")
+        ...     values = published_values("node0", "people", "sex")
+        ...     print(values)
+        ...     return mp.device("P0")(encode)(t, column="sex", values=values)
+        >>> with mp.catalogue({"node0": {"people": people}}):
+        ...     traced = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), program)
+        ('f', 'm')
+    """
+    from mplang_data.ops import read  # which its plugin registers, and takes back if it fails
+
+    ctx = mp.cur_ctx()
+    cluster = ctx.cluster_spec
+    assert isinstance(cluster, ClusterSpec)
+    owner = cluster.nodes[device_of_party(cluster, party, read).mask.first].name
+    asked = f"values of column {column!r} in data set {name!r} of {owner}"
+    try:
+        check_name(name)
+        return ctx.look_up(asked, lambda known: _look_up_values(known, owner, name, column))
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class _Schema:
     """What a program knows of a data set that it names: its type, and published ranges."""
@@ -92,6 +138,35 @@ def _look_up(
     Raises:
         TypeError: it has no such data set, or no such column.
     """
+    described = _described(known, owner, name)
+    kind = described.type if columns is None else described.of(columns)
+    return _Schema(kind, described.ranges_of(kind))
+
+
+def _look_up_values(
+    known: Catalogue | None, owner: str, name: str, column: str
+) -> tuple[str | int, ...]:
+    """Return the published values of a column.
+
+    Raises:
+        TypeError: a catalogue has none.
+    """
+    described = _described(known, owner, name)
+    described.of([column])
+    if column not in described.values:
+        raise TypeError(
+            f"the values of column {column!r} are not published; its owner names them in the "
+            "worker's `data` as `values`, or the program lists them"
+        )
+    return described.values[column]
+
+
+def _described(known: Catalogue | None, owner: str, name: str) -> Description:
+    """Return the description of a data set in a catalogue.
+
+    Raises:
+        TypeError: there is none.
+    """
     if known is None:
         raise TypeError(
             "its schema is not known, as the program is compiled for no host, or one without data "
@@ -101,8 +176,7 @@ def _look_up(
     described = known.get(owner, {}).get(name)
     if described is None:
         raise TypeError(_unknown(owner, name, list(known.get(owner, {}))))
-    kind = described.type if columns is None else described.of(columns)
-    return _Schema(kind, described.ranges_of(kind))
+    return described
 
 
 def _given(type: BaseType | Mapping[str, str], columns: Sequence[str] | None) -> BaseType:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from pydantic import Field, ValidationError, field_validator
+from mplang_tables.ext import Place
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
+from mplang_data.apart import TIMEOUT
 from mplang_data.description import (
+    MAX_ROWS,
     SIZE,
     Description,
     NoDataSetError,
     NotOfferedError,
+    Ranges,
     SourceError,
     check_name,
 )
 from mplang_data.nan_values import without_nan
-from mplang_data.range_check import check_ranges
+from mplang_data.range_check import check_published
 from mplang_data.sources import Source, source_of
+from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.files import close_all
 
 
@@ -32,6 +37,9 @@ class DataSet(Description):
         readers: the coordinators that may name it; nobody by default.
         size: bytes that it may have in memory where it is read: rows of a database, and what a
             process takes that reads or checks it.
+        seconds: time after which a reading or a query of it is ended.
+        result_rows: rows that a query of it gives at most.
+        csv: how CSV files of it are written; by default as programs write them.
 
     See :class:`Description` for the other fields.
 
@@ -48,6 +56,9 @@ class DataSet(Description):
     source: str
     readers: tuple[str, ...] = ()
     size: int = Field(default=SIZE, gt=0, strict=True)
+    seconds: float = Field(default=TIMEOUT, gt=0, le=604_800)
+    result_rows: int = Field(default=MAX_ROWS, gt=0, le=MAX_ROWS, strict=True)
+    csv: CsvOptions = CsvOptions()
 
     @field_validator("source")
     @classmethod
@@ -60,6 +71,18 @@ class DataSet(Description):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return source
+
+    @model_validator(mode="after")
+    def _check_csv(self) -> DataSet:
+        if self.csv != CsvOptions() and self.kind != "csv":
+            raise ValueError(f"csv has the options of CSV files, and its source is {self.kind}")
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of its source's methods, as plain data: none, or ``options``."""
+        options = self.csv.model_dump(mode="json", exclude_defaults=True)
+        return {"options": options} if options else {}
 
     @property
     def kind(self) -> str:
@@ -103,7 +126,7 @@ class DataSet(Description):
             raise NotOfferedError(refused)
         source = source_of(self.kind)
         files = source.open(self.where, wanted, size=self.size)
-        return Opened(source, self.description, files)
+        return Opened(source, self.description, files, self.arguments)
 
     @property
     def description(self) -> Description:
@@ -118,11 +141,13 @@ class Opened(NamedTuple):
         source: the kind of its source.
         description: what its owner says.
         files: descriptors of open files, which :meth:`close` closes.
+        arguments: keyword arguments of the source's methods; see :attr:`DataSet.arguments`.
     """
 
     source: Source
     description: Description
     files: Sequence[int]
+    arguments: Mapping[str, Any] = MappingProxyType({})
 
     def read(self, kind: BaseType) -> Any:
         """Read it, or a part of it.
@@ -136,34 +161,64 @@ class Opened(NamedTuple):
         Raises:
             SourceError: the source does not hold what its owner says.
         """
-        found, ranges = self.source.read(self.files, kind), self.description.ranges_of(kind)
-        if isinstance(kind, TableType):
-            self.description.check_rows(found.num_rows)
-        if self.description.nan is not None:
-            found = without_nan(found, self.description.nan)
-        if ranges:
-            check_ranges(found, kind, ranges)
-        return found
+        value = self.source.read(self.files, kind, **self.arguments)
+        return checked(value, kind, self.description)
 
     def close(self) -> None:
         """Close its files; what was read stays."""
         close_all(self.files)
 
 
-class DataSets(Protocol):
-    """Data sets that a party opens for the programs of one coordinator."""
+def checked(value: Any, kind: BaseType, description: Description) -> Any:
+    """Return what was read of a data set, held against what its owner says.
 
-    def open(self, name: str, kind: BaseType) -> AbstractContextManager[Opened]:
-        """Open a data set inside of ``with``.
+    Raises:
+        SourceError: it is something else.
+    """
+    ranges, values = description.ranges_of(kind), description.values_of(kind)
+    if isinstance(kind, TableType):
+        description.check_rows(value.num_rows)
+    if description.nan is not None:
+        value = without_nan(value, description.nan)
+    if ranges or values:
+        check_published(value, kind, ranges, values)
+    return value
+
+
+class Facts(NamedTuple):
+    """What goes with a data set that stays at its source.
+
+    Attributes:
+        ranges: ranges that the program counts on.
+        perhaps: whether private data may decide that it is read.
+        version: what tells whether its source has changed; ``None`` until a query has read it.
+    """
+
+    ranges: Ranges
+    perhaps: bool
+    version: str | None = None
+
+
+class DataSets(Place, Protocol):
+    """Data sets that a party reads for the programs of one coordinator."""
+
+    def read(self, name: str, kind: BaseType, ranges: Ranges, *, perhaps: bool) -> Any:
+        """Read a data set.
 
         Args:
             name: its name.
             kind: the type that is read.
+            ranges: ranges that the program counts on.
+            perhaps: whether private data may decide that it is read. Then that its source cannot be
+                reached is no excuse: it would tell of that data.
+
+        Returns:
+            A value of that type.
 
         Raises:
             NoDataSetError: there is none of that name that may be read.
-            NotOfferedError: it does not offer that.
-            SourceError: its source is not there.
+            NotOfferedError: it does not offer that, or publishes no such range.
+            SourceError: its source is not there, or does not hold what its owner says.
         """
 
 
@@ -206,21 +261,26 @@ def _check_unit(data_set: DataSet) -> None:
         )
 
 
-def open_for(data_sets: Mapping[str, DataSet], name: str, kind: BaseType, reader: str) -> Opened:
-    """Open a data set for a coordinator.
+def offered(
+    data_sets: Mapping[str, DataSet], name: str, kind: BaseType, ranges: Ranges, reader: str
+) -> DataSet:
+    """Return a data set that a coordinator may read.
 
     Args:
         data_sets: those of the party.
         name: its name.
         kind: the type that is read.
+        ranges: ranges that the program counts on.
         reader: the coordinator.
 
     Raises:
         NoDataSetError: there is none of that name that the coordinator may read.
         NotOfferedError: it does not offer that.
-        SourceError: its source is not there.
     """
-    found = data_sets.get(name)
-    if found is None or reader not in found.readers:
+    there = data_sets.get(name)
+    if there is None or reader not in there.readers:
         raise NoDataSetError(name)
-    return found.open(kind)
+    refused = there.refusal(kind) or there.range_refusal(kind, ranges)
+    if refused:
+        raise NotOfferedError(refused)
+    return there

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-from mplang_tables.ext import Scan
+from mplang_tables.ext import AtSource, stays_at_source
 
-from mplang_core import BaseType
-from mplang_core.ext import AdmissionError, KernelContext, KernelError, RunError
-from mplang_data.description import (
-    NoDataSetError,
-    NotOfferedError,
-    Ranges,
-    SourceError,
-    SourceUnreachableError,
-)
-
-log = logging.getLogger("mplang.data")
+from mplang_core import BaseType, TableType
+from mplang_core.ext import KernelContext, RunError
+from mplang_data.description import NoDataSetError, Ranges
+from mplang_data.holding import Facts
+from mplang_data.refusals import explaining
 
 
 def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> Any:
-    """Read a data set of this party.
+    """Read a data set of this party, or leave it at its source for queries that run there.
 
     Args:
         ctx: of the op.
@@ -30,42 +23,20 @@ def read(ctx: KernelContext, *, name: str, type: BaseType, ranges: Ranges) -> An
         ranges: ranges that the program counts on.
 
     Returns:
-        A ``pyarrow.Table``, a :class:`mplang_tables.scan.Scan` or an array.
+        A ``pyarrow.Table``, an array, or a table that stays at its source.
 
     Raises:
         AdmissionError: there is none of that name that the coordinator may read, or it does not
             offer that, or publishes no such range.
         KernelError: its source does not hold what its owner says.
     """
-    open_data_set = getattr(ctx.interpreter.data, "open", None)  # none without data sets
-    if not _is_always_read(ctx):
-        open_data_set = getattr(ctx.interpreter.data, "open_perhaps", open_data_set)
-    try:
-        if open_data_set is None:
+    place, perhaps = ctx.interpreter.data, not _is_always_read(ctx)
+    with explaining([name]):
+        if getattr(place, "read", None) is None:  # a party without data sets
             raise NoDataSetError(name)
-        with open_data_set(name, type) as opened:
-            refused = opened.description.range_refusal(type, ranges)
-            if refused:
-                raise NotOfferedError(refused)
-            found = opened.read(type)
-            if isinstance(found, Scan):
-                found.name = f"data set {name!r}"
-            return found
-    except NotOfferedError as error:
-        raise AdmissionError(f"data set {name!r}: {error}") from error
-    except NoDataSetError as error:
-        raise AdmissionError(
-            f"this party has no data set {name!r} that you may read; its owner names it in the "
-            "worker's `data`, and you among its `readers`"
-        ) from error
-    except SourceUnreachableError as error:
-        raise KernelError(
-            f"data set {name!r} cannot be reached now: {error}; its owner's log says why"
-        ) from error
-    except SourceError as error:  # its owner is told, whatever a coordinator is
-        why = f"{error}: {error.detail}" if error.detail else str(error)
-        log.error("data set %s is not what is published: %s", name, why)
-        raise KernelError(f"data set {name!r} is not what its owner published: {why}") from error
+        if isinstance(type, TableType) and stays_at_source(ctx.op, ctx.graph):
+            return AtSource(type, name, place, Facts(tuple(ranges), perhaps))
+        return place.read(name, type, ranges, perhaps=perhaps)
 
 
 def _is_always_read(ctx: KernelContext) -> bool:

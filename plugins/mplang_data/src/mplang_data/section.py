@@ -1,21 +1,22 @@
 """Section ``data`` of a worker's configuration: data sets between its front and its engines.
 
 Engines have no path and no password. One asks the front for a data set by its name, and is given
-open files if its coordinator is among the readers.
+rows in a memory file if its coordinator is among the readers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
-from mplang_core import BaseType
-from mplang_core.ext import ConfigError, parse_base_type
+from mplang_core import TableType
+from mplang_core.ext import AdmissionError, ConfigError, KernelError, parse_base_type
+from mplang_data.client import DataSetClient
 from mplang_data.description import (
-    Description,
     NoDataSetError,
     NotOfferedError,
     SourceError,
@@ -23,9 +24,10 @@ from mplang_data.description import (
     columns_read,
     read_descriptions,
 )
-from mplang_data.holding import DataSet, Opened, open_for, read_data_sets
+from mplang_data.holding import DataSet, offered, read_data_sets
 from mplang_data.known import Catalogue
 from mplang_data.questions import Answer, Ask, Asker
+from mplang_data.reading import Asked, can_query, query, read
 from mplang_data.sources import source_of
 from mplang_data.stored.entry import read_entries
 
@@ -63,7 +65,8 @@ class DataSection:
             fields: the section, as :meth:`read` returns it.
             worker: the worker's configuration, as plain data.
         """
-        return DataSetServer(read_data_sets(fields, "/"))
+        plugin = (worker.get("plugins") or {}).get("mplang-ibis") or {}
+        return DataSetServer(read_data_sets(fields, "/"), plugin.get("settings") or {})
 
     def engine(self, ask: Ask) -> DataSetClient:
         """Return the data sets, as kernels of an engine open them.
@@ -99,10 +102,13 @@ class DataSetServer:
 
     Args:
         data_sets: the data sets by name.
+        settings: limits of queries, as ``mplang_ibis`` takes them.
     """
 
-    def __init__(self, data_sets: Mapping[str, DataSet]) -> None:
+    def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
         self._sets = data_sets
+        self._settings = settings
+        self._ends: dict[str, set[Callable[[], None]]] = {}  # of processes, by session
 
     def check(self) -> None:
         """Compare the data sets with their sources, in confined processes.
@@ -159,7 +165,11 @@ class DataSetServer:
         Args:
             args: arguments of the question; untrusted.
         """
-        return frozenset(columns_read(*_read(args)))
+        read = (
+            columns_read(str(each["data"]), parse_base_type(str(each["type"])))
+            for each in _tables(args).values()
+        )
+        return frozenset(itertools.chain.from_iterable(read))
 
     def answer(
         self, asker: Asker, method: str, args: Mapping[str, Any], files: Sequence[int]
@@ -168,85 +178,69 @@ class DataSetServer:
 
         Args:
             asker: its session.
-            method: ``read``.
-            args: name and type; untrusted.
+            method: ``read``, or ``query``.
+            args: what is read, and perhaps the SQL; untrusted.
             files: none.
         """
-        (name, kind), coordinator, sets = _read(args), asker.coordinator, self._sets
+        names = ", ".join(sorted(_names(args)))
         try:
-            opened = open_for(sets, name, kind, coordinator)
-        except NoDataSetError:
-            log.warning("%s is no reader of a data set %r", coordinator, name)
-            return {"unknown": True}, (), None
+            return self._answer(asker, method, args)
+        except NoDataSetError as error:
+            log.warning("%s is no reader of a data set %r", asker.coordinator, str(error))
+            return {"unknown": str(error)}, (), None
         except NotOfferedError as error:
             return {"refused": str(error)}, (), None
+        except AdmissionError as error:
+            return {"inadmissible": str(error)}, (), None
+        except KernelError as error:
+            log.error("a query of data set %s fails: %s", names, error)
+            return {"broken": str(error)}, (), None
         except SourceUnreachableError as error:
-            log.error("data set %s cannot be reached: %s", name, error.__cause__ or error)
-            return {"failed": str(error), "unreachable": True}, (), None
+            log.error("data set %s cannot be reached: %s", names, error.__cause__ or error)
+            return {"told": str(error), "unreachable": True}, (), None
         except SourceError as error:
-            log.error("data set %s cannot be read: %s: %s", name, error, error.__cause__)
+            log.error("data set %s cannot be read: %s: %s", names, error, error.__cause__)
             return {"failed": str(error)}, (), None
         except Exception as error:  # of a plugin; its text may have a password
-            log.error("data set %s cannot be read: %s", name, type(error).__name__)
+            log.error("data set %s cannot be read: %s", names, type(error).__name__)
             return {"failed": "its source cannot be opened"}, (), None
-        log.info("%s reads data set %s", coordinator, name)
-        data_set = sets[name]
-        fields = {"kind": data_set.kind, "description": data_set.public()}
-        return fields, opened.files, None
 
-    def release(self, session: str) -> None:
-        """Do nothing: a session holds nothing here."""
-
-
-class DataSetClient:
-    """Data sets of a party in an engine, which asks the front; see :class:`DataSets`.
-
-    Args:
-        ask: asks the front.
-    """
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    def open_perhaps(self, name: str, kind: BaseType) -> AbstractContextManager[Opened]:
-        """Open a data set as :meth:`open` does, where private data may decide whether it is read.
-
-        Then that its source cannot be reached is no excuse: it would tell of that data.
-        """
-        return self.open(name, kind, perhaps=True)
+    def _answer(self, asker: Asker, method: str, args: Mapping[str, Any]) -> Answer:
+        sets, watch = self._sets, partial(self._watched, asker.session)
+        tables = {}
+        for name, each in _tables(args).items():
+            kind, ranges = parse_base_type(str(each["type"])), tuple(each["ranges"])
+            there = offered(sets, str(each["data"]), kind, ranges, asker.coordinator)
+            tables[name] = Asked(there, kind)
+        if method == "query" and not all(can_query(each.data_set) for each in tables.values()):
+            return {"whole": True}, (), None
+        log.info("%s reads data set %s", asker.coordinator, ", ".join(sorted(_names(args))))
+        if method == "query":
+            gives = parse_base_type(str(args["gives"]))
+            assert isinstance(gives, TableType)
+            result = query(tables, str(args["sql"]), gives, self._settings, watch)
+            return {"versions": dict(result.versions)}, (result.file,), None
+        (asked,) = tables.values()
+        fields = {
+            "format": "arrow" if isinstance(asked.kind, TableType) else "npy",
+            "description": asked.data_set.public(),
+        }
+        return fields, (read(asked, watch).file,), None
 
     @contextlib.contextmanager
-    def open(self, name: str, kind: BaseType, *, perhaps: bool = False) -> Iterator[Opened]:
-        """Open a data set inside of ``with``; wait for the front.
-
-        Args:
-            name: its name.
-            kind: the type that is read.
-            perhaps: whether private data may decide that it is read.
-
-        Raises:
-            NoDataSetError: there is none of that name that the coordinator may read.
-            NotOfferedError: it does not offer that.
-            SourceError: its source is not there.
-        """
+    def _watched(self, session: str, end: Callable[[], None]) -> Iterator[None]:
+        """End a process if its session is released inside of ``with``."""
+        ends = self._ends.setdefault(session, set())
+        ends.add(end)
         try:
-            args = {"name": name, "type": str(kind), "perhaps": perhaps}
-            answer, files = self._ask("read", args, ())
-        except OSError as error:
-            raise SourceError(str(error)) from error
-        if "unknown" in answer:
-            raise NoDataSetError(name)
-        if "refused" in answer:
-            raise NotOfferedError(answer["refused"])
-        if "unreachable" in answer:
-            raise SourceUnreachableError(answer["failed"])
-        if "failed" in answer:
-            raise SourceError(answer["failed"])
-        opened = Opened(source_of(answer["kind"]), Description(**answer["description"]), files)
-        try:
-            yield opened
+            yield
         finally:
-            opened.close()
+            ends.discard(end)
+
+    def release(self, session: str) -> None:
+        """End what reads data sets for a session."""
+        for end in list(self._ends.pop(session, ())):
+            end()
 
 
 def _check(data_sets: Mapping[str, DataSet]) -> None:
@@ -258,8 +252,14 @@ def _check(data_sets: Mapping[str, DataSet]) -> None:
         raise ConfigError("\n".join(wrong))
 
 
-def _read(args: Mapping[str, Any]) -> tuple[str, BaseType]:
-    return str(args["name"]), parse_base_type(str(args["type"]))
+def _tables(args: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Return what a question reads, by the names in its SQL; untrusted."""
+    tables: Mapping[str, Mapping[str, Any]] = args["tables"]
+    return tables
+
+
+def _names(args: Mapping[str, Any]) -> set[str]:
+    return {str(each["data"]) for each in _tables(args).values()}
 
 
 SECTION = DataSection()

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from mplang_tables.ext import AtSource
 
 from mplang_core import BaseType, TableType, TensorType
-from mplang_core.ext import ConfigError, array_of, plugin_manager, type_of
-from mplang_data.description import SIZE, Description, NoDataSetError, NotOfferedError, check_name
-from mplang_data.holding import DataSet, Opened
+from mplang_core.ext import ConfigError, array_of, type_of
+from mplang_data import reading
+from mplang_data.client import query_here, result_of
+from mplang_data.description import Description, NoDataSetError, NotOfferedError, Ranges, check_name
+from mplang_data.holding import DataSet, Opened, checked
 from mplang_data.known import Catalogue
-from mplang_data.sources import GROUP
+from mplang_data.refusals import explaining
+from mplang_data.sources import source_of, source_of_path
 from mplang_data.stored import Storage
 
-Opener: TypeAlias = Callable[[BaseType], Opened]
-
-_KINDS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".npy": "npy",
-}
+log = logging.getLogger("mplang.data")
 
 
 class Described(NamedTuple):
@@ -40,67 +37,64 @@ class Described(NamedTuple):
     value: Any
 
 
-class Held:
-    """Source of a value in memory; see :class:`mplang_data.Source`.
-
-    Args:
-        value: an Arrow table, or an array.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def place(self, where: str, folder: str) -> str:
-        """Return it as it is: there is none."""
-        return where
-
-    def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
-        """Return nothing: it is what it is."""
-        return None
-
-    def open(
-        self,
-        where: str,
-        kind: BaseType,
-        match: Sequence[str] = (),
-        *,
-        rows: bool = True,
-        size: int = SIZE,
-    ) -> list[int]:
-        """Return no files."""
-        return []
-
-    def read(self, files: Sequence[int], kind: BaseType) -> Any:
-        """Return it, with the columns of a type."""
-        if isinstance(self._value, np.ndarray):
-            return self._value
-        return self._value.select([name for name, _ in cast(TableType, kind).columns])
-
-
 class HeldData:
     """Data sets of a party of a simulator; see :class:`mplang_data.DataSets`.
 
     Args:
-        openers: functions that open them, by name.
+        data_sets: the data sets by name: those of a catalogue, and values in memory.
 
     Attributes:
         stored: the storage of the party; ``None`` until a program uses it.
     """
 
-    def __init__(self, openers: Mapping[str, Opener]) -> None:
-        self._openers = openers
+    def __init__(self, data_sets: Mapping[str, DataSet | Described]) -> None:
+        self._sets = data_sets
         self.stored: Storage | None = None
 
-    @contextmanager
-    def open(self, name: str, kind: BaseType) -> Iterator[Opened]:
-        """Open a data set inside of ``with``."""
-        if name not in self._openers:
+    def read(self, name: str, kind: BaseType, ranges: Ranges, *, perhaps: bool) -> Any:
+        """Read a data set; see :class:`mplang_data.DataSets`."""
+        there, description = self._offered(name, kind, ranges)
+        if isinstance(there, Described):
+            return checked(_part(there.value, kind), kind, description)
+        file = reading.read(reading.Asked(there, kind), _unwatched).file
+        source = source_of("arrow" if isinstance(kind, TableType) else "npy")
+        with closing(Opened(source, description, [file])) as opened:
+            return opened.read(kind)
+
+    def query(self, sql: str, tables: Mapping[str, AtSource], gives: TableType, *, op: str) -> Any:
+        """Run SQL on data sets where they are; see :class:`mplang_tables.ext.Place`."""
+        asked = {}
+        with explaining(sorted({each.name for each in tables.values()})):
+            for name, each in tables.items():
+                there, _ = self._offered(each.name, each.kind, each.facts.ranges)
+                if isinstance(there, Described) or not reading.can_query(there):
+                    return query_here(self, sql, tables, gives, op=op)
+                asked[name] = reading.Asked(there, each.kind)
+            result = reading.query(asked, sql, gives, {}, _unwatched)
+            return result_of([result.file], tables, result.versions, gives)
+
+    def _offered(
+        self, name: str, kind: BaseType, ranges: Ranges
+    ) -> tuple[DataSet | Described, Description]:
+        there = self._sets.get(name)
+        if there is None:
             raise NoDataSetError(name)
-        opened = self._openers[name](kind)
-        try:
-            yield opened
-        finally:
-            opened.close()
+        description = there.description
+        refused = description.refusal(kind) or description.range_refusal(kind, ranges)
+        if refused:
+            raise NotOfferedError(refused)
+        return there, description
+
+
+def _part(value: Any, kind: BaseType) -> Any:
+    """Return a value in memory, with the columns of a type."""
+    if isinstance(value, np.ndarray):
+        return value
+    return value.select([name for name, _ in cast(TableType, kind).columns])
+
+
+def _unwatched(end: Callable[[], None]) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def simulated(
@@ -122,43 +116,33 @@ def simulated(
     unknown = sorted(set(data) - set(names))
     if unknown:
         raise ConfigError(f"data names {unknown[0]!r}; the parties are {', '.join(names)}")
-    held: dict[str, dict[str, Opener]] = {}
+    held: dict[str, dict[str, DataSet | Described]] = {}
     catalogue: dict[str, dict[str, Description]] = {}
     for party, each in data.items():
         if not isinstance(each, Mapping):
             raise ConfigError(f"data of {party}: expected data sets by name, got {each!r:.80}")
         for name, given in each.items():
             try:
-                described, opener = _opener(given)
+                made = _data_set(given)
                 check_name(name)
             except (ConfigError, TypeError, ValueError) as error:
                 raise ConfigError(f"data set {name!r} of {party}: {error}") from None
-            held.setdefault(party, {})[name] = opener
-            catalogue.setdefault(party, {})[name] = described
+            held.setdefault(party, {})[name] = made
+            catalogue.setdefault(party, {})[name] = made.description
     return Catalogue(catalogue), [HeldData(held.get(name, {})) for name in names]
 
 
-def _opener(given: Any) -> tuple[Description, Opener]:
+def _data_set(given: Any) -> DataSet | Described:
     if isinstance(given, str | os.PathLike):
         given = _of_path(os.fspath(given))
     elif isinstance(given, Mapping) and "source" in given and isinstance(given["source"], str):
         given = DataSet(**given)
     if isinstance(given, DataSet):
-        made = given.at(os.getcwd())
-        return made.description, made.open
+        return given.at(os.getcwd())
     if isinstance(given, Described):
-        description, value = given
-    else:
-        value = _array(given) if isinstance(given, np.ndarray) else _table(given)
-        description = _description(value)
-
-    def opener(kind: BaseType) -> Opened:
-        refused = description.refusal(kind)
-        if refused:
-            raise NotOfferedError(refused)
-        return Opened(Held(value), description, [])
-
-    return description, opener
+        return given
+    value = _array(given) if isinstance(given, np.ndarray) else _table(given)
+    return Described(_description(value), value)
 
 
 def _array(given: np.ndarray[Any, Any]) -> Any:
@@ -180,11 +164,9 @@ def _description(value: Any) -> Description:
 
 def _of_path(path: str) -> DataSet:
     """Return the data set of a file, all of which is offered."""
-    kind, _, where = path.partition(":")
-    if not where or kind not in plugin_manager.names(GROUP):
-        kind, where = _KINDS.get(os.path.splitext(path)[1].lower(), ""), path
-    if not kind:
-        raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
-    from mplang_data.schema import schema_of
+    from mplang_data.schema import propose
 
-    return schema_of(f"{kind}:{where}", os.getcwd())
+    data_set, _, doubts = propose(source_of_path(path), os.getcwd())
+    for doubt in doubts:
+        log.warning("%s is read as its catalogue may not mean it: %s", path, doubt)
+    return data_set

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from mplang_analysis import UNKNOWN, Draw, Interval, constants, numbers_within, ops_among
+from mplang_tables import check_values
 
 from mplang_core import BaseType, Program, TableType, TensorType
 from mplang_data.description import Bound, Description
@@ -22,6 +23,9 @@ TEXTS = ("a", "b", "c")
 Columns: TypeAlias = dict[str, tuple[str, Interval]]
 """Type and range by the name of a column."""
 
+Listed: TypeAlias = Mapping[str, Sequence[str | int]]
+"""All values of a column by its name."""
+
 
 def synthetic_data(
     program: Program,
@@ -32,8 +36,9 @@ def synthetic_data(
 ) -> dict[str, dict[str, Described]]:
     """Return what a program reads, by party and by name, for ``mp.Simulator(…, data=…)``.
 
-    No row of an owner is used. Texts are those that the program itself compares with, and a few
-    others; numbers without a declared range are small; keys are the same at all parties.
+    No row of an owner is used. Values are those that the owner publishes, or that the program lists
+    for a column of that name. Other texts are those that the program itself compares with, and a
+    few others; numbers without a declared range are small; keys are the same at all parties.
 
     Args:
         program: the program.
@@ -53,7 +58,7 @@ def synthetic_data(
         (64, 18, 90)
     """
     texts = tuple(sorted(_texts(program))) + TEXTS
-    count = _rows(program)
+    count, listed = _rows(program), _listed(program)
     found: dict[str, dict[str, Described]] = {}
     for party, name, kind, ranges in _reads(program, names):
         random = np.random.default_rng([seed, len(found), len(found.get(party, ()))])
@@ -70,7 +75,12 @@ def synthetic_data(
                 columns = _columns_of(sets[name].description) | columns
             unit = None if description is None else description.unit
             rows = _rows_of(description, count)
-            sets[name] = _table(columns, rows, unit, texts, random, draw)
+            published = {} if description is None else description.values
+            made = _table(columns, rows, unit, texts, random, draw, {**listed, **published})
+            values = {each: published[each] for each in columns if each in published}
+            sets[name] = made._replace(
+                description=made.description.model_copy(update={"values": values})
+            )
     return found
 
 
@@ -82,7 +92,7 @@ def synthetic_table(kind: TableType, random: np.random.Generator, draw: Draw = "
         random: where numbers are drawn from.
         draw: how they are drawn.
     """
-    return _table(_columns(kind, ()), ROWS, None, TEXTS, random, draw).value
+    return _table(_columns(kind, ()), ROWS, None, TEXTS, random, draw, {}).value
 
 
 def _reads(
@@ -106,6 +116,15 @@ def _columns_of(description: Description) -> Columns:
     return {
         name: (type, Interval(*description.ranges[name]) if name in description.ranges else UNKNOWN)
         for name, type in description.columns.items()
+    }
+
+
+def _listed(program: Program) -> Listed:
+    """Return the values that a program lists for columns which may have no others."""
+    return {
+        op.attrs["column"]: op.attrs["values"]
+        for op, _ in ops_among(program.graph, program.mask)
+        if op.opcode in ("table.encode", "table.one_hot") and op.attrs["others"] is False
     }
 
 
@@ -141,7 +160,7 @@ def _texts(program: Program) -> set[str]:
 
 def _table(
     columns: Columns, rows: int, unit: str | None, texts: Sequence[str],
-    random: np.random.Generator, draw: Draw,
+    random: np.random.Generator, draw: Draw, listed: Listed,
 ) -> Described:  # fmt: skip
     import pyarrow as pa  # type: ignore[import-untyped]
     from mplang_tables import arrow
@@ -151,10 +170,24 @@ def _table(
     arrays: list[Any] = []
     for name, (kind, within) in columns.items():
         numbered = name == unit or (not within.known and _is_key(name))
-        values = _cells(kind, within, rows, numbered, texts, random, draw)
+        among = _values(name, kind, listed)
+        if among:
+            values: Iterable[object] = [among[i] for i in random.integers(0, len(among), rows)]
+        else:
+            values = _cells(kind, within, rows, numbered, texts, random, draw)
         arrays.append(pa.array(values, schema.field(name).type))
     told = {n: (float(x.low), float(x.high)) for n, (_, x) in columns.items() if x.known}
     return Described(Description(columns=types, ranges=told), pa.table(arrays, schema))
+
+
+def _values(name: str, kind: str, listed: Listed) -> Sequence[str | int]:
+    """Return the values of a list that are of a column's type; nothing if they are of another."""
+    values = listed.get(name, ())
+    try:
+        check_values(TableType(((name, kind),)), name, values)
+    except TypeError:  # the program lists values of another column of that name
+        return ()
+    return values
 
 
 def _is_key(name: str) -> bool:

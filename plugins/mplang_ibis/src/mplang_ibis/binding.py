@@ -11,7 +11,7 @@ import duckdb
 from mplang_tables import arrow
 
 from mplang_core import TableType
-from mplang_ibis.query import _connect, _register
+from mplang_ibis.query import _connect, register
 
 Tree: TypeAlias = Any  # of JSON
 Node: TypeAlias = Mapping[str, Tree]
@@ -136,5 +136,5 @@ def connected(
         return
     with _connect() as con:
         for name, kind in tables.items():
-            _register(con, name, arrow.schema(kind).empty_table())
+            register(con, name, arrow.schema(kind).empty_table())
         yield con

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from mplang_tables.ext import AtSource
+
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, KernelContext
 from mplang_ibis.sql import read_sql
@@ -21,7 +23,7 @@ def run(
 
     Args:
         ctx: of the op.
-        *tables: Arrow tables.
+        *tables: Arrow tables, or tables that are all at one source, where the SQL is run then.
         code: the compressed SQL.
         names: the names of the tables in the SQL.
         gives: the type of the result.
@@ -39,10 +41,16 @@ def run(
 
     from mplang_ibis import query
 
+    if tables and isinstance(tables[0], AtSource):
+        named = dict(zip(names, tables, strict=True))
+        return tables[0].place.query(_read(code), named, gives, op="ibis.run")
     for value, name, table in zip(ctx.op.inputs, names, tables, strict=True):
         arrow.check_is(cast(TableType, value.type), table, name)
+    return query.run_sql(_read(code), dict(zip(names, tables, strict=True)), gives)
+
+
+def _read(code: bytes) -> str:
     try:
-        sql = read_sql(code)
+        return read_sql(code)
     except ValueError as error:
         raise AdmissionError(f"ibis.run: {error}") from error
-    return query.run_sql(sql, dict(zip(names, tables, strict=True)), gives)

@@ -18,7 +18,7 @@ from mplang_analysis import (
 from mplang_tables import check_table
 
 from mplang_core import Mask, TableType
-from mplang_core.ext import AnyType, Attr, OpDef, Operation
+from mplang_core.ext import AnyType, Attr, OpDef, Operation, QueriesSources
 from mplang_ibis.sql import check_names, read_sql
 
 
@@ -80,6 +80,7 @@ RUN = OpDef(
         LineageRule(_lineage),
         ConstantsRule(_constants),
         SideChannelRule(_side_channels),
+        QueriesSources(),
     ],
     reads=(),
 )

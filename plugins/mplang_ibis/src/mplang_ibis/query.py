@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import os
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -25,10 +27,10 @@ MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split mor
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
 MAX_TRIED = 64  # columns of a failed result, each of which is tried alone
 _SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
-_FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
+FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
 _OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -66,24 +68,29 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
         total: [[3]]
     """
     with _connect() as con:
-        _admit(con, sql, tables)
+        admit_on(con, sql, tables)
         for name, table in tables.items():
-            _register(con, name, table)
-        with _limited(con, op):
-            bound = _bind(con, sql)
+            register(con, name, table)
+        with limited(con, op, settings.current.seconds):
+            bound = bind(con, sql)
             try:
                 found = bound.to_arrow_table()
             except duckdb.InterruptException:
                 raise
-            except _FAILURES as error:
+            except FAILURES as error:
                 _tell_damage(error, tables)
-                at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
-                raise KernelError(f"{op}: {at}DuckDB fails: {_line(error)}") from error
+                raise failure(bound, error, op) from error
             check_joins(json.loads(con.get_profiling_information("json")), op)
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
         raise KernelError(f"{op}: {error}") from error
+
+
+def failure(bound: duckdb.DuckDBPyRelation, error: Exception, op: str) -> KernelError:
+    """Return what is raised for a query that fails on the data."""
+    at = _failing(bound) if isinstance(error, _OF_VALUES) else ""
+    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}")
 
 
 def _failing(bound: duckdb.DuckDBPyRelation) -> str:
@@ -96,14 +103,14 @@ def _failing(bound: duckdb.DuckDBPyRelation) -> str:
             bound.project(quoted(name)).to_arrow_table()
         except duckdb.InterruptException:
             raise
-        except _FAILURES:
+        except FAILURES:
             failing.append(name)
     if not failing or len(failing) == len(bound.columns) > 1:  # such as by a filter
         return ""
     return f"column{'s' * (len(failing) > 1)} {', '.join(map(repr, failing))}: "
 
 
-def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+def register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
     """Give a table its name in SQL.
 
     Arrow filters rows for DuckDB, and takes NaN for no number, where DuckDB takes it for the
@@ -133,17 +140,32 @@ def _tell_damage(error: Exception, tables: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
-    config = {**_LOCKED, "memory_limit": f"{settings.current.memory}B"}
-    with contextlib.closing(duckdb.connect(":memory:", config=config)) as con:
-        con.execute("SET TimeZone = 'UTC'")
-        con.execute("SET enable_profiling = 'no_output'")
-        con.execute("SET lock_configuration = true")
+    """Connect to a new, locked database, which has no table of another query."""
+    with contextlib.closing(_new_database(settings.current.memory)) as con:
         yield con
 
 
+def _new_database(memory: int) -> duckdb.DuckDBPyConnection:
+    con = duckdb.connect(":memory:", config={**LOCKED, "memory_limit": f"{memory}B"})
+    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET enable_profiling = 'no_output'")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+def _parser() -> contextlib.closing[duckdb.DuckDBPyConnection]:
+    """Connect to the locked database of this process that only parses, which takes no time."""
+    return contextlib.closing(_parsing(settings.current.memory, os.getpid()).cursor())
+
+
+@functools.cache  # to make a database takes 12 ms; a process that was forked makes its own
+def _parsing(memory: int, process: int) -> duckdb.DuckDBPyConnection:
+    return _new_database(memory)
+
+
 @contextlib.contextmanager
-def _limited(con: duckdb.DuckDBPyConnection, op: str) -> Iterator[None]:
-    seconds = settings.current.seconds
+def limited(con: duckdb.DuckDBPyConnection, op: str, seconds: float) -> Iterator[None]:
+    """Interrupt what a connection does inside of ``with`` after some time."""
     timer = threading.Timer(seconds, con.interrupt)
     timer.daemon = True
     timer.start()
@@ -155,13 +177,13 @@ def _limited(con: duckdb.DuckDBPyConnection, op: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+def bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
     """Bind the SQL to the tables; no data is read yet, so the error message is safe to show."""
     try:
         return con.sql(sql)
     except duckdb.InterruptException:
         raise
-    except _FAILURES as error:  # of any kind, such as that of a constant that is folded
+    except FAILURES as error:  # of any kind, such as that of a constant that is folded
         raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
 
 
@@ -187,8 +209,8 @@ def admit(sql: str, names: Collection[str]) -> None:
         Traceback (most recent call last):
         mplang_core.errors.AdmissionError: ... may not run at a party: the table function read_csv
     """
-    with _connect() as con:
-        _admit(con, sql, names)
+    with _parser() as con:
+        admit_on(con, sql, names)
 
 
 def types_of(sql: str, tables: Mapping[str, TableType]) -> list[tuple[str, str]]:
@@ -206,13 +228,13 @@ def types_of(sql: str, tables: Mapping[str, TableType]) -> list[tuple[str, str]]
         [('s', 'HUGEINT')]
     """
     with _connect() as con:
-        _admit(con, sql, tables)
+        admit_on(con, sql, tables)
         for name, kind in tables.items():
-            _register(con, name, arrow.schema(kind).empty_table())
-        bound = _bind(con, sql)
+            register(con, name, arrow.schema(kind).empty_table())
+        bound = bind(con, sql)
         try:
             bound.limit(0).to_arrow_table()
-        except _FAILURES as error:  # such as of a constant that does not fit
+        except FAILURES as error:  # such as of a constant that does not fit
             raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
         return [*zip(bound.columns, map(str, bound.types), strict=True)]
 
@@ -223,11 +245,12 @@ def parse(sql: str) -> dict[str, Any]:
     Raises:
         AdmissionError: it is anything else.
     """
-    with _connect() as con:
+    with _parser() as con:
         return _parse(con, sql)
 
 
-def _admit(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
+def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
+    """Refuse SQL as :func:`admit` does, by a connection that is there."""
     try:
         found = list(nodes(_parse(con, sql)))
     except RecursionError as error:
@@ -252,7 +275,7 @@ def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
     try:
         row = con.execute(asked, [sql]).fetchone()
-    except _FAILURES as error:
+    except FAILURES as error:
         raise AdmissionError(
             f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
         ) from error

@@ -11,13 +11,15 @@ from mplang_passes.agree import Exact, clear_agreements
 from mplang_passes.dce import eliminate_dead_code
 from mplang_passes.effects import effects_of
 from mplang_passes.fuse import fuse_pcalls
+from mplang_passes.reads import bring_reads
 
-PASSES: Sequence[Pass] = (clear_agreements, eliminate_dead_code, fuse_pcalls)
+PASSES: Sequence[Pass] = (bring_reads, clear_agreements, eliminate_dead_code, fuse_pcalls)
 """All passes of this package, in their order."""
 
 __all__ = [
     "PASSES",
     "Exact",
+    "bring_reads",
     "clear_agreements",
     "effects_of",
     "eliminate_dead_code",

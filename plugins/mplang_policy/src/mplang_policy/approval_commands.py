@@ -26,9 +26,11 @@ from mplang_policy.approving import (
     versions_told,
     write,
 )
+from mplang_policy.control_client import control_of
 from mplang_policy.envelope import new_key, open_envelope, read_key, sign
 from mplang_policy.ledger import Ledger
 from mplang_policy.owner import Owner
+from mplang_policy.owner_view import approval_row
 from mplang_policy.renewing import renew_all
 from mplang_policy.standing import Standing
 
@@ -151,32 +153,31 @@ def approvals(
         list[str] | None, typer.Argument(help="Artifacts: whether they would run by them.")
     ] = None,
     config: Config = "worker.yaml",
+    control: Annotated[
+        str | None, typer.Option("--socket", help="Ask the worker, at its control socket.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="A worker elsewhere, as bank=https://bank.example:9000.")
+    ] = None,
+    tls: Annotated[str | None, typer.Option(help="Your certificate, for --at.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the approvals of your worker, and whether they count, as your gate would say.
 
     What depends on the program is known of those whose artifacts are given.
     """
+    client = control_of(config, control, at, tls) if control or at else None
+    if client is not None:
+        for each in client.request("GET", "approvals"):
+            typer.echo(json.dumps(each) if as_json else printable(_line(each)))
+        return
     owner = Owner.read(config)
     kept = Approvals(owner.gate)
     with closing(Ledger(owner.gate.log, read_only=True)) as ledger:
         standing = Standing.of(ledger)
-    used = standing.used
     for signed in kept.read():
-        approval, signers, _ = signed
         state, why = state_of(owner, kept, standing, signed, programs or ())
-        row = {
-            "approval": approval.id,
-            "program": approval.name,
-            "digest": approval.program,
-            "for": list(approval.coordinators),
-            "used": used.get(approval.id, 0),
-            "uses": approval.uses,
-            "expires": _time(approval.expires),
-            "signed by": list(signers),
-            "state": state,
-            "why": why,
-        }
+        row = approval_row(signed, standing, state, why)
         typer.echo(json.dumps(row) if as_json else printable(_line(row)))
 
 
@@ -192,14 +193,27 @@ def _line(row: dict[str, Any]) -> str:
 def revoke(
     approval: Annotated[str, typer.Argument(help="Its name, as mplang approvals lists it.")],
     config: Config = "worker.yaml",
+    control: Annotated[
+        str | None, typer.Option("--socket", help="The worker's control socket, not its log.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="A worker elsewhere, as bank=https://bank.example:9000.")
+    ] = None,
+    tls: Annotated[str | None, typer.Option(help="Your certificate, for --at.")] = None,
 ) -> None:
-    """Have an approval not count any more, at once and for good."""
-    owner = Owner.read(config)
+    """Have an approval not count any more, at once and for good.
+
+    The worker does it where its control socket is at hand; else it is written into its log.
+    """
     if not re.fullmatch(r"[0-9a-f]{16}", approval):
         raise ConfigError(f"an approval is called by 16 hexadecimal digits, not {approval!r}")
-    with Ledger(owner.gate.log).writing() as writing:
-        writing.revoke(approval)
-        writing.add("revoked", {"approval": approval})
+    client = control_of(config, control, at, tls)
+    if client is not None:
+        client.request("DELETE", "approvals", approval)
+    else:
+        with Ledger(Owner.read(config).gate.log).writing() as writing:
+            writing.revoke(approval)
+            writing.add("revoked", {"approval": approval})
     typer.echo(f"approval {approval} does not count any more")
 
 

@@ -22,6 +22,7 @@ from mplang_policy.decision import decide_program
 from mplang_policy.envelope import Signed
 from mplang_policy.offline import asked_of, labels_of
 from mplang_policy.owner import Owner
+from mplang_policy.owner_view import COUNTS, refusal_of_worker, state_of as standing_state
 from mplang_policy.review import Review
 from mplang_policy.standing import Standing
 
@@ -176,34 +177,15 @@ def state_of(
     Raises:
         MPLangError: a program cannot be read.
     """
-    approval, signers, _ = signed
-    if not kept.counts(signed):
-        return f"{len(signers)} of {kept.threshold} signatures", ""
-    refused = standing.refusal(approval)
-    if refused is not None:
-        state, why = refused
-        return state, why if state == "other versions" else ""
-    why = _other_worker(owner, approval)
+    approval = signed.approval
+    state, why = standing_state(kept, standing, signed)
+    if state != COUNTS:
+        return state, why
+    why = refusal_of_worker(approval, owner.party, owner.names, owner.rules)
     for program in programs if not why else ():
         if mp.artifact.load(program).program.digest == approval.program:
             why = why or _other_answer(owner, approval, program)
-    return ("refused", why) if why else ("counts", "")
-
-
-def _other_worker(owner: Owner, approval: Approval) -> str:
-    """Return what of a worker is not so any more as an approval says; empty if all is."""
-    if approval.party != owner.party:
-        return f"it is of {approval.party}"
-    if not set(approval.coordinators) & set(owner.coordinators):
-        return f"{' and '.join(approval.coordinators)} is no coordinator here"
-    gone = [name for name in approval.data_sets if owner.names.unknown("DataSet", name)]
-    if gone:
-        return f"it reads data set {gone[0]}, which is not here"
-    try:
-        owner.rules()
-    except ConfigError as error:
-        return f"nothing runs, as there are no valid rules: {error}"
-    return ""
+    return ("refused", why) if why else (COUNTS, "")
 
 
 def _other_answer(owner: Owner, approval: Approval, program: str) -> str:

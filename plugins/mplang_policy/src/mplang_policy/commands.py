@@ -13,6 +13,7 @@ from mplang_analysis.ext import quoted
 import mplang_core as mp
 from mplang_core.ext import ConfigError, printable
 from mplang_policy.cases import read_cases
+from mplang_policy.control_client import control_of
 from mplang_policy.decision import Decision, decide_program
 from mplang_policy.offline import asked_of, paths_of
 from mplang_policy.owner import Owner
@@ -84,6 +85,26 @@ def init(config: Config = "worker.yaml") -> None:
         raise ConfigError(f"cannot write {path}: {os.strerror(error.errno or 0)}") from None
     owner.rules()
     typer.echo(f"wrote {path}")
+
+
+@policy.command()
+def show(
+    config: Config = "worker.yaml",
+    control: Annotated[
+        str | None, typer.Option("--socket", help="The control socket of the worker.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="A worker elsewhere, as bank=https://bank.example:9000.")
+    ] = None,
+    tls: Annotated[str | None, typer.Option(help="Your certificate, for --at.")] = None,
+) -> None:
+    """Print the rules that count at a worker that runs, as it has read them."""
+    client = control_of(config, control, at, tls)
+    if client is None:
+        raise ConfigError(f"no worker of {config} answers at a control socket; --socket names one")
+    for row in client.request("GET", "rules"):
+        typer.echo(printable(f"// {row['file']} of rules {row['rules']}"))
+        typer.echo(printable(row["text"], keep="\n"))
 
 
 @policy.command("test")

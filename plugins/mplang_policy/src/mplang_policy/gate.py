@@ -22,9 +22,11 @@ from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
+from mplang_policy.lineage import Lineage
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
+from mplang_policy.owner_view import Configured, OwnerView
 from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
@@ -33,7 +35,7 @@ from mplang_policy.rules import Rules
 from mplang_policy.signed_heads import GateKey, SignedHead
 from mplang_policy.standing import Standing
 from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
-from mplang_policy.stopping import listed, paused, rest_on, set_paused, stores, withdraw, withdrawn
+from mplang_policy.stopping import listed, paused, set_paused, withdraw
 from mplang_policy.witness import Witness
 
 ALWAYS = ("end", "failures reset")  # of what has begun, or the owner does: counted, not refused
@@ -54,6 +56,10 @@ class Gate:
         packages: what is installed here.
         clock: returns the time, in seconds since 1970.
 
+    Attributes:
+        lineage: what stored values rest on.
+        owner: what the owner sees and changes while the worker runs.
+
     Raises:
         ConfigError: the rules are wrong, or the log cannot be used.
     """
@@ -72,7 +78,7 @@ class Gate:
         self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
         self._budgets, self._retention = config.budgets, config.retention
-        self._rules = _live_rules(config, names)
+        self._rules, self._names = _live_rules(config, names), names
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
         self._started = False
@@ -86,6 +92,10 @@ class Gate:
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
+        self.lineage = Lineage(party, self._ledger, self._recording, self._reading)
+        self.owner = OwnerView(
+            party, self._ledger, self._packages, self._recording, self._reading, self._configured
+        )
 
     def reload(
         self, fields: Mapping[str, object], worker: Mapping[str, object]
@@ -102,10 +112,12 @@ class Gate:
         config = GateConfig.model_validate(fields)
         if config.log != self._log:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
-        approvals, rules = Approvals(config), _live_rules(config, Names.of(worker))
+        names, approvals = Names.of(worker), Approvals(config)
+        rules = _live_rules(config, names)
 
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
+            self._names = names
             self._most = Used(config.entries, config.bytes)
             self._quota.set_limit(self._most)
             self._retention = config.retention
@@ -181,6 +193,9 @@ class Gate:
             with contextlib.suppress(LedgerError):
                 self._ledger.add("stop", {})
         self._ledger.close()
+
+    def _configured(self) -> Configured:
+        return Configured(self._approvals, self._rules.current, self._names)
 
     def _note_approvals(self, signed: Sequence[Signed], coordinator: str = "") -> None:
         """Record which approvals have come, or have other signatures than before."""
@@ -317,8 +332,7 @@ class Gate:
                     writing.spend(asked.coordinator, data_set, amount)
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
-                if approval is not None and stores(asked):
-                    rest_on(writing, asked.coordinator, run.run, approval.id)
+                self.lineage.begin(writing, run, decision.approval_id)
                 rows = writing.add_detail([told(each) for each in decision.requests])
                 writing.add("run", shortened_fields({**about, "rows": rows}))
                 head = self._witness.head(run.shared, run.seen, writing)
@@ -401,19 +415,6 @@ class Gate:
         """
         with self._reading():
             return self._ledger.revoked()
-
-    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
-        """Return the runs whose results may not be loaded: stopped, or approved no more.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names; untrusted.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-        with self._reading():
-            return withdrawn(self._ledger, coordinator, runs)
 
     def paused(self) -> Collection[str]:
         """Return the coordinators that the owner lets run nothing.

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from mplang_core import MPLangError
 from mplang_policy.approval import Approval
 from mplang_policy.budgets import Amount
+from mplang_policy.ledger_tables import TABLES
 from mplang_policy.quota import Used
 
 T = TypeVar("T")
@@ -40,36 +41,6 @@ BATCH = 1000  # entries that are read at a time
 BESIDE = 200  # bytes of an entry beside its body
 PATIENCE = 1.0  # seconds that the file may be locked
 MAX_BACK = 60.0  # seconds that the clock may go back, as time servers correct it
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS log (
-  number INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
-  previous TEXT NOT NULL, hash TEXT NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS details (hash TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS uses (approval TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS revoked (approval TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS spent (
-  data_set TEXT NOT NULL, coordinator TEXT NOT NULL, epsilon INTEGER NOT NULL,
-  delta INTEGER NOT NULL, PRIMARY KEY (data_set, coordinator)
-) STRICT;
-CREATE TABLE IF NOT EXISTS heads (
-  peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL, time REAL NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS rests (
-  coordinator TEXT NOT NULL, run TEXT NOT NULL, approval TEXT NOT NULL,
-  PRIMARY KEY (coordinator, run, approval)
-) STRICT;
-CREATE TABLE IF NOT EXISTS stopped (
-  coordinator TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (coordinator, run)
-) STRICT;
-CREATE TABLE IF NOT EXISTS paused (coordinator TEXT PRIMARY KEY, time REAL NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS chains (
-  peer TEXT PRIMARY KEY, number INTEGER NOT NULL, hashes BLOB NOT NULL, seal TEXT NOT NULL,
-  time REAL NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS recorded (subject TEXT PRIMARY KEY, digest TEXT NOT NULL) STRICT;
-"""
 
 _WRITTEN = f"""
 WITH today AS (
@@ -159,7 +130,7 @@ class Ledger:
                     os.close(os.open(self._path, flags, 0o600))
             self._file = _open(self._path, read_only)
             if not read_only:
-                self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+                self._file.executescript(f"BEGIN IMMEDIATE; {TABLES} COMMIT;")
 
     def close(self) -> None:
         """Close the file."""
@@ -448,9 +419,10 @@ class Writing:
             "WHERE json_extract(body, '$.rows') IS NOT NULL)"
         )
 
-    def revoke(self, approval: str) -> None:
-        """Have an approval not count any more."""
-        self._file.execute("INSERT OR IGNORE INTO revoked VALUES (?, ?)", (approval, self.now))
+    def revoke(self, approval: str) -> bool:
+        """Have an approval not count any more; return whether it may have counted before."""
+        query = "INSERT OR IGNORE INTO revoked VALUES (?, ?)"
+        return self._file.execute(query, (approval, self.now)).rowcount > 0
 
     def change(self, query: str, *args: str | float) -> None:
         """Execute a statement inside of the transaction."""

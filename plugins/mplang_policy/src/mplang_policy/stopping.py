@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mplang_analysis import ProgramRequest
-
 from mplang_policy.ledger import Ledger, Writing
 
 MAX_LISTED = 20  # runs of an entry of the log
-
-
-def stores(asked: ProgramRequest) -> bool:
-    """Return whether a program stores something at this party."""
-    return any(what == "store" and asked.party in at for what, _, at in asked.storage)
-
-
-def rest_on(writing: Writing, coordinator: str, run: str, approval: str) -> None:
-    """Record which approval a run rests on, whose results may be loaded later.
-
-    Args:
-        writing: the change of the ledger in which the run begins.
-        coordinator: whose run it is.
-        run: its name.
-        approval: the name of the approval.
-    """
-    writing.change("INSERT OR IGNORE INTO rests VALUES (?, ?, ?)", coordinator, run, approval)
 
 
 def withdraw(writing: Writing, coordinator: str, runs: Collection[str]) -> None:
@@ -38,19 +19,6 @@ def withdraw(writing: Writing, coordinator: str, runs: Collection[str]) -> None:
     """
     for run in runs:
         writing.change("INSERT OR IGNORE INTO stopped VALUES (?, ?)", coordinator, run)
-
-
-def withdrawn(ledger: Ledger, coordinator: str, runs: Collection[str]) -> set[str]:
-    """Return the runs whose results may not be loaded.
-
-    Of several runs of one name, as a coordinator may choose, one is enough.
-
-    Args:
-        ledger: the ledger.
-        coordinator: whose runs they are.
-        runs: their names; untrusted.
-    """
-    return {run for run in runs if ledger.rows(_WITHDRAWN, coordinator, run, coordinator, run)}
 
 
 def paused(ledger: Ledger) -> set[str]:
@@ -82,9 +50,3 @@ def listed(runs: Collection[str]) -> list[str]:
     names = sorted(runs)
     more = len(names) - MAX_LISTED
     return names if more <= 0 else [*names[:MAX_LISTED], f"and {more} more"]
-
-
-_WITHDRAWN = """
-SELECT 1 FROM stopped WHERE coordinator = ? AND run = ? UNION ALL
-SELECT 1 FROM rests NATURAL JOIN revoked WHERE coordinator = ? AND run = ? LIMIT 1
-"""

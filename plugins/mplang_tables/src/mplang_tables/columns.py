@@ -16,6 +16,15 @@ _TYPES = {
     *(f"decimal128({digits}, {scale})" for digits in range(1, 39) for scale in range(digits + 1)),
 }
 
+DTYPES = {
+    "bool": "bool",
+    **{f"{sign}int{n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
+    "float": "f32",
+    "double": "f64",
+}
+"""Element types of tensors by the types of columns that tensors have a place for."""
+ARROW_TYPES = {dtype: arrow for arrow, dtype in DTYPES.items()}
+
 # as polars, pandas or DuckDB give them
 _OTHER_LAYOUTS = ("large_", "string_view", "binary_view", "date64", "dictionary<")
 
@@ -59,6 +68,16 @@ def is_number(type: str) -> bool:
     return _NUMBERS.match(type) is not None
 
 
+def is_integer(type: str) -> bool:
+    """Return whether a column of a type holds integers.
+
+    Example:
+        >>> is_integer("uint8"), is_integer("bool")
+        (True, False)
+    """
+    return type.lstrip("u").startswith("int")
+
+
 def number_columns(kind: TableType) -> list[str]:
     """Return the names of the columns of numbers, decimals and bools.
 
@@ -67,6 +86,39 @@ def number_columns(kind: TableType) -> list[str]:
         ['age', 'ok']
     """
     return [name for name, type in kind.columns if is_number(type)]
+
+
+def type_of_column(kind: TableType, column: str) -> str:
+    """Return the type of a column.
+
+    Raises:
+        TypeError: there is no such column.
+
+    Example:
+        >>> type_of_column(TableType((("age", "int64"),)), "age")
+        'int64'
+    """
+    types = dict(kind.columns)
+    if column not in types:
+        raise TypeError(f"there is no column {column!r}; there are {', '.join(types)}")
+    return types[column]
+
+
+def replaced(kind: TableType, column: str, *columns: tuple[str, str]) -> TableType:
+    """Return the type of a table with other columns in place of one.
+
+    Raises:
+        TypeError: the type of a column is not supported.
+        ValueError: there are too many columns, or their names are not unique.
+
+    Example:
+        >>> print(replaced(TableType((("a", "int64"), ("b", "bool"))), "a", ("c", "double")))
+        table<["c", "double"], ["b", "bool"]>
+    """
+    i = [name for name, _ in kind.columns].index(column)
+    made = TableType((*kind.columns[:i], *columns, *kind.columns[i + 1 :]))
+    check_table(made)
+    return made
 
 
 def _advice(type: str) -> str:

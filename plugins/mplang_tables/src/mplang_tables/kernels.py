@@ -1,4 +1,4 @@
-"""Kernels of the dialect ``table``. Imports Arrow when they run.
+"""Kernels between tables, tensors and literals. Import Arrow when they run.
 
 Error messages are public: they may contain columns, never values.
 """
@@ -12,13 +12,14 @@ import numpy as np
 
 from mplang_core import TableType, TensorType
 from mplang_core.ext import AdmissionError, KernelContext, KernelError
+from mplang_tables.arrow_types import Table
 from mplang_tables.padded import Padded
-from mplang_tables.scan import Scan, loaded
+from mplang_tables.scan import Scan
 
 Array = np.ndarray[Any, Any]
 
 
-def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: TableType) -> Any:
+def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: TableType) -> Table:
     """Read the table that the program contains.
 
     Args:
@@ -41,7 +42,7 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
         raise AdmissionError(f"table.literal: the data is no {type}: {error}") from error
 
 
-def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
+def to_tensor(ctx: KernelContext, x: Table, *, rows: int) -> Array:
     """Stack the columns of a table.
 
     Args:
@@ -61,7 +62,7 @@ def to_tensor(ctx: KernelContext, x: Any, *, rows: int) -> Array:
     return values
 
 
-def to_padded(ctx: KernelContext, x: Any, *, rows: int) -> Padded:
+def to_padded(ctx: KernelContext, x: Table, *, rows: int) -> Padded:
     """Stack the columns of a table, and fill the rest with zeros.
 
     Args:
@@ -80,10 +81,38 @@ def to_padded(ctx: KernelContext, x: Any, *, rows: int) -> Padded:
     return Padded(values, np.arange(rows) < count)
 
 
-def _stacked(ctx: KernelContext, x: Any, rows: int) -> tuple[Array, int]:
+def to_masked(ctx: KernelContext, x: Table, *, rows: int) -> Padded:
+    """Stack the columns of a table, with zeros for nulls and for the rest.
+
+    Args:
+        ctx: of the op.
+        x: an Arrow table or a scan.
+        rows: a bound of its number of rows.
+
+    Returns:
+        Two arrays of shape ``[rows, columns]``.
+
+    Raises:
+        KernelError: the table has more rows.
+    """
+    valid = np.zeros((rows, len(x.column_names)), bool)
+    values, count = _stacked(ctx, x, rows, valid)
+    values[count:] = 0
+    return Padded(values, valid)
+
+
+def _stacked(
+    ctx: KernelContext, x: Table, rows: int, valid: Array | None = None
+) -> tuple[Array, int]:
     """Return an array of so many rows, and how many of them are those of a table.
 
     It is filled in parts, so that there is no second copy of a table that is read for it.
+
+    Args:
+        ctx: of the op.
+        x: an Arrow table or a scan.
+        rows: the number of rows of the array.
+        valid: is set where a cell is no null; without it there may be none.
 
     Raises:
         KernelError: the table has more, or a column has nulls.
@@ -101,9 +130,13 @@ def _stacked(ctx: KernelContext, x: Any, rows: int) -> tuple[Array, int]:
         if end > rows:
             raise _other_rows(ctx, rows)
         for i, (name, column) in enumerate(zip(part.column_names, part.columns, strict=True)):
-            if column.null_count:
+            if valid is not None:
+                valid[count:end, i] = column.is_valid().to_numpy()
+                column = column.fill_null(False if str(column.type) == "bool" else 0)
+            elif column.null_count:
                 raise KernelError(
-                    f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them"
+                    f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them "
+                    "(mplang_tables.fill_nulls), or take to_masked, which has a place for them"
                 )
             values[count:end, i] = column.to_numpy()
         count = end
@@ -116,82 +149,7 @@ def _other_rows(ctx: KernelContext, rows: int) -> KernelError:
     return KernelError(f"{ctx.op.opcode}: the table {has} rows declared")
 
 
-def encode(
-    ctx: KernelContext, x: Any, *, column: str, values: Sequence[str | int], others: bool
-) -> Any:
-    """Replace a column by the positions of its values in a list.
-
-    Args:
-        ctx: of the op.
-        x: an Arrow table.
-        column: the column.
-        values: the list.
-        others: whether there may be others, and nulls.
-
-    Returns:
-        An Arrow table.
-
-    Raises:
-        KernelError: a value is not in the list.
-    """
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-    x, found = _positions(ctx, x, column, values, others)
-    return x.set_column(x.column_names.index(column), column, found.cast(pa.int64()))
-
-
-def one_hot(
-    ctx: KernelContext, x: Any, *, column: str, values: Sequence[str | int], others: bool, type: str
-) -> Any:
-    """Replace a column by one for each value of a list.
-
-    Args:
-        ctx: of the op.
-        x: an Arrow table.
-        column: the column.
-        values: the list.
-        others: whether there may be others, and nulls.
-        type: the type of the columns.
-
-    Returns:
-        An Arrow table.
-
-    Raises:
-        KernelError: a value is not in the list.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-
-    x, found = _positions(ctx, x, column, values, others)
-    i = x.column_names.index(column)
-    made = x.remove_column(i)
-    for number, value in enumerate(values):
-        here = pc.equal(found, number).cast(pa.type_for_alias(type))
-        made = made.add_column(i + number, f"{column}_{value}", here)
-    return made
-
-
-def _positions(
-    ctx: KernelContext, x: Any, column: str, values: Sequence[str | int], others: bool
-) -> tuple[Any, Any]:
-    """Return a table, and the positions of a column's values in a list; -1 for others and nulls."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from mplang_tables import arrow
-
-    arrow.check_is(cast(TableType, ctx.op.inputs[0].type), x, "the operand")
-    table = loaded(x)
-    cells = table.column(column)
-    found = pc.index_in(cells, pa.array(list(values), cells.type))
-    if found.null_count and not others:
-        raise KernelError(
-            f"{ctx.op.opcode}: column {column!r} has nulls, or values that are not in the list"
-        )
-    return table, found.fill_null(-1)
-
-
-def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:
+def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Table:
     """Split an array into columns.
 
     Args:
@@ -202,6 +160,32 @@ def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Any:
     Returns:
         An Arrow table.
     """
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     return pa.table([pa.array(np.ascontiguousarray(c)) for c in np.asarray(x).T], list(columns))
+
+
+def from_padded(
+    ctx: KernelContext, values: Array, valid: Array, *, columns: Sequence[str]
+) -> Table:
+    """Split the rows of an array that are there into columns.
+
+    Args:
+        ctx: of the op.
+        values: an array of shape ``[bound, columns]``.
+        valid: which rows, or which cells, are there.
+        columns: the names of the columns.
+
+    Returns:
+        An Arrow table; cells that are not there are null.
+    """
+    import pyarrow as pa
+
+    values, valid = np.asarray(values), np.asarray(valid)
+    rows = valid if valid.ndim == 1 else valid.any(axis=1)
+    absent = None if valid.ndim == 1 else ~valid[rows]
+    made = []
+    for i, column in enumerate(values[rows].T):
+        mask = None if absent is None else np.ascontiguousarray(absent[:, i])
+        made.append(pa.array(np.ascontiguousarray(column), mask=mask, from_pandas=False))
+    return pa.table(made, list(columns))

@@ -5,18 +5,10 @@ from __future__ import annotations
 from mplang_analysis import ConstantsRule
 
 from mplang_core import TableType, TensorType, simple_op
-from mplang_tables.columns import check_table
+from mplang_tables.columns import ARROW_TYPES, DTYPES, check_table
 from mplang_tables.literal_constants import constants_of_literal
 from mplang_tables.padded import Padded
-from mplang_tables.ranges import ALIKE, ENCODED, ONE_HOT, PADDED
-
-_DTYPES = {
-    "bool": "bool",
-    **{f"{sign}int{n}": f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
-    "float": "f32",
-    "double": "f64",
-}
-_ARROW = {dtype: arrow for arrow, dtype in _DTYPES.items()}
+from mplang_tables.ranges import ALIKE, FIRST, PADDED
 
 _TABLE = {"kind": "Table"}
 _TENSOR = {"kind": "Tensor"}
@@ -77,8 +69,9 @@ def to_tensor(x: TableType, *, rows: int) -> TensorType:
 
     Raises:
         TraceError: a column is of another type, or two differ; cast them in SQL.
-        KernelError: the table has another number of rows, or a column has nulls; names the
-            column, no value. Raised at the party that has the table.
+        KernelError: the table has another number of rows, or a column has nulls, which
+            :func:`fill_nulls` fills; names the column, no value. Raised at the party that has the
+            table.
 
     Example:
         >>> import mplang_core as mp
@@ -108,8 +101,9 @@ def to_padded(x: TableType, *, rows: int) -> Padded:
 
     Raises:
         TraceError: a column is of another type, or two differ; cast them in SQL.
-        KernelError: the table has more rows, or a column has nulls; names the column, no value.
-            Raised at the party that has the table.
+        KernelError: the table has more rows, or a column has nulls, which :func:`fill_nulls` fills
+            and :func:`to_masked` takes; names the column, no value. Raised at the party that has
+            the table.
 
     Example:
         >>> import mplang_core as mp
@@ -122,132 +116,60 @@ def to_padded(x: TableType, *, rows: int) -> Padded:
         ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
         [30.0]
     """
+    return Padded(TensorType(_wide(x), (rows, len(x.columns))), TensorType("bool", (rows,)))
+
+
+@simple_op("table.to_masked", interfaces=[PADDED], reads=(), inputs=(_TABLE,), outputs=(_TENSOR,))
+def to_masked(x: TableType, *, rows: int) -> Padded:
+    """Convert a numeric table with nulls to a tensor, and whether each cell of it is there.
+
+    It tells neither how many rows there are nor which cells are null. :meth:`Padded.sum` and its
+    like leave both out, column by column.
+
+    Args:
+        x: a table; all columns are of one type, bool, an integer or a float.
+        rows: a bound of its number of rows, which all parties know.
+
+    Returns:
+        A :class:`Padded`: a tensor of shape ``[rows, columns]``, with zeros for nulls and at its
+        end, and bools of the same shape. Integers have 64 bits in it, so that sums do not wrap.
+
+    Raises:
+        TraceError: a column is of another type, or two differ; cast them in SQL.
+        KernelError: the table has more rows. Raised at the party that has the table.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_tables import table, to_masked
+        >>> def program():
+        ...     x = mp.device("P0")(table({"age": [20, None, 40], "kids": [2, 1, None]}))()
+        ...     cells = mp.device("P0")(to_masked)(x, rows=5)
+        ...     return mp.device("P0")(lambda cells: (cells.count(), cells.mean()))(cells)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     for each in mp.fetch(sim, mp.evaluate(sim, program)):
+        ...         print(each.tolist())
+        [2, 2]
+        [30.0, 1.5]
+    """
+    shape = rows, len(x.columns)
+    return Padded(TensorType(_wide(x), shape), TensorType("bool", shape))
+
+
+def _wide(x: TableType) -> str:
+    """Return the element type of a tensor whose sums do not wrap."""
     dtype = _dtype(x)
-    wide = "i64" if dtype in ("i8", "i16", "i32", "u8", "u16", "u32") else dtype
-    return Padded(TensorType(wide, (rows, len(x.columns))), TensorType("bool", (rows,)))
+    return "i64" if dtype in ("i8", "i16", "i32", "u8", "u16", "u32") else dtype
 
 
 def _dtype(x: TableType) -> str:
     """Return the element type of a tensor of a table's columns."""
     check_table(x)
-    wrong = [f"{name!r} ({type})" for name, type in x.columns if type not in _DTYPES]
+    wrong = [f"{name!r} ({type})" for name, type in x.columns if type not in DTYPES]
     if wrong:
         raise TypeError(f"a tensor has no place for {', '.join(wrong)}; select the others")
     if len({type for _, type in x.columns}) > 1:
         raise TypeError(f"a tensor has one type of numbers, got {x}; cast the columns to one")
-    return _DTYPES[x.columns[0][1]]
-
-
-@simple_op("table.encode", interfaces=[ENCODED], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
-def encode(
-    x: TableType, *, column: str, values: tuple[str | int, ...], others: bool = False
-) -> TableType:
-    """Replace the values of a column by their positions in a public list.
-
-    Args:
-        x: a table.
-        column: a column of strings, integers or bools.
-        values: the values that it may have.
-        others: whether it may have others, and nulls, which become -1.
-
-    Returns:
-        The table, with positions from 0 as ``int64`` in that column.
-
-    Raises:
-        TraceError: there is no such column, or the list is empty, or is not of distinct values.
-        KernelError: the column has a value that is not in the list; names the column, no value.
-            Raised at the party that has the table.
-
-    Example:
-        >>> import mplang_core as mp
-        >>> from mplang_tables import encode, table
-        >>> def program():
-        ...     x = mp.device("P0")(table({"sex": ["f", "m", "f"]}))()
-        ...     return mp.device("P0")(encode)(x, column="sex", values=("f", "m"))
-        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
-        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pydict()
-        {'sex': [0, 1, 0]}
-    """
-    i = _position(x, column, values)
-    return TableType((*x.columns[:i], (column, "int64"), *x.columns[i + 1 :]))
-
-
-@simple_op("table.one_hot", interfaces=[ONE_HOT], reads=(), inputs=(_TABLE,), outputs=(_TABLE,))
-def one_hot(
-    x: TableType,
-    *,
-    column: str,
-    values: tuple[str | int, ...],
-    others: bool = False,
-    type: str = "int64",
-) -> TableType:
-    """Replace a column by one for each value of a public list, which is 1 where it was that value.
-
-    Args:
-        x: a table.
-        column: a column of strings, integers or bools.
-        values: the values that it may have.
-        others: whether it may have others, and nulls, which are 0 in all of them.
-        type: the type of the new columns: bool, an integer or a float.
-
-    Returns:
-        The table, with columns such as ``sex_f`` and ``sex_m`` in place of ``sex``.
-
-    Raises:
-        TraceError: there is no such column, or the list is empty, or is not of distinct values.
-        KernelError: the column has a value that is not in the list; names the column, no value.
-            Raised at the party that has the table.
-
-    Example:
-        >>> import mplang_core as mp
-        >>> from mplang_tables import one_hot, table
-        >>> def program():
-        ...     x = mp.device("P0")(table({"sex": ["f", "m"], "age": [44, 17]}))()
-        ...     return mp.device("P0")(one_hot)(x, column="sex", values=("f", "m"))
-        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
-        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pydict()
-        {'sex_f': [1, 0], 'sex_m': [0, 1], 'age': [44, 17]}
-    """
-    i = _position(x, column, values)
-    if type not in _DTYPES:
-        raise TypeError(f"expected a type of numbers, such as double, got {type!r}")
-    made = tuple((f"{column}_{value}", type) for value in values)
-    kind = TableType((*x.columns[:i], *made, *x.columns[i + 1 :]))
-    check_table(kind)
-    return kind
-
-
-def _position(x: TableType, column: str, values: tuple[str | int, ...]) -> int:
-    """Return where a column is, whose values a list may name."""
-    check_table(x)
-    names = [name for name, _ in x.columns]
-    if column not in names:
-        raise TypeError(f"there is no column {column!r}; there are {', '.join(names)}")
-    kind = x.columns[names.index(column)][1]
-    wanted: type = str if kind == "string" else bool if kind == "bool" else int
-    if kind not in ("string", "bool") and not kind.lstrip("u").startswith("int"):
-        raise TypeError(f"column {column!r} is of the type {kind}; strings and integers are listed")
-    if not values or len(set(values)) != len(values):
-        raise TypeError("the list has at least one value, and each of them once")
-    wrong = [value for value in values if type(value) is not wanted or not fits(value, kind)]
-    if wrong:
-        raise TypeError(f"column {column!r} is of the type {kind}, got {str(wrong[0])[:40]!r}")
-    return names.index(column)
-
-
-def fits(value: str | int, kind: str) -> bool:
-    """Return whether a string, an integer or a bool is one of a column of its type.
-
-    Example:
-        >>> fits(300, "int8"), fits(-1, "uint8"), fits("Bern", "string")
-        (False, False, True)
-    """
-    if isinstance(value, str):
-        return value == value.encode(errors="replace").decode()
-    if kind == "bool":
-        return True
-    bits, low = int(kind.lstrip("uint")), 0 if kind[0] == "u" else -1
-    return low << (bits - 1) <= value < 1 << (bits + low)
+    return DTYPES[x.columns[0][1]]
 
 
 @simple_op(
@@ -283,12 +205,59 @@ def from_tensor(x: TensorType, *, columns: tuple[str, ...]) -> TableType:
         ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
         [{'a': 3.0, 'b': 4.0}]
     """
+    return _table_of(x, columns)
+
+
+@simple_op(
+    "table.from_padded",
+    interfaces=[FIRST],
+    reads=(),
+    total=True,
+    inputs=(_TENSOR, _TENSOR),
+    outputs=(_TABLE,),
+)
+def from_padded(values: TensorType, valid: TensorType, *, columns: tuple[str, ...]) -> TableType:
+    """Convert a :class:`Padded` to a table of the rows that are there.
+
+    Args:
+        values: with ``valid``, a :class:`Padded` of rows, as :func:`to_padded` makes it, or of
+            cells, as :func:`to_masked` does.
+        valid: which rows or cells are there.
+        columns: the names of the columns.
+
+    Returns:
+        A table whose columns have the tensor's element type. Of cells, those that are not there
+        are null, and rows without any cell are left out, as padding is.
+
+    Raises:
+        TraceError: a tensor has another shape or element type, or the names do not differ.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_tables import from_padded, table, to_padded
+        >>> def program():
+        ...     x = mp.device("P0")(table({"age": [20, 40]}))()
+        ...     padded = mp.seal(mp.device("P0")(to_padded)(x, rows=5))
+        ...     older = mp.device("SP0")(lambda p: p._replace(values=p.values + 1))(padded)
+        ...     return mp.device("P1")(from_padded)(mp.reveal(older, to="P1"), columns=("age",))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pydict()
+        {'age': [21, 41]}
+    """
+    kind = _table_of(values, columns)
+    if valid.dtype.value != "bool" or valid.shape not in (values.shape[:1], values.shape):
+        raise TypeError(f"expected bools for the rows or the cells of {values}, got {valid}")
+    return kind
+
+
+def _table_of(x: TensorType, columns: tuple[str, ...]) -> TableType:
+    """Return the type of a table of a tensor's columns."""
     if len(x.shape) != 2 or x.shape[1] != len(columns):
         raise TypeError(f"expected a tensor of [rows, {len(columns)}], got {x}")
-    if x.dtype.value not in _ARROW:
+    if x.dtype.value not in ARROW_TYPES:
         raise TypeError(f"a table has no place for {x}")
     if not all(isinstance(name, str) for name in columns):
         raise TypeError(f"columns are named by strings, got {columns!r}")
-    kind = TableType(tuple((name, _ARROW[x.dtype.value]) for name in columns))
+    kind = TableType(tuple((name, ARROW_TYPES[x.dtype.value]) for name in columns))
     check_table(kind)
     return kind

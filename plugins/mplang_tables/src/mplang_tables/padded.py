@@ -1,4 +1,4 @@
-"""Rows of which there are fewer than their shape says, so that it does not tell how many."""
+"""Rows and cells that are padded, so that their shape does not tell how many there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Padded(NamedTuple):
-    """Rows that are padded to a bound, and which of them are there.
+    """Rows that are padded to a bound, and which of them, or which of their cells, are there.
 
     It is a nest of two tensors, so it moves, is sealed and passed to functions as one. Its methods
     are for functions of arrays, such as those that JAX traces: padding counts for nothing in them,
@@ -14,7 +14,8 @@ class Padded(NamedTuple):
 
     Attributes:
         values: the rows; shape ``[bound, …]``.
-        valid: whether a row is there; bool of shape ``[bound]``.
+        valid: whether a row is there; bool of shape ``[bound]``. Where each cell is there or not,
+            as :func:`to_masked` makes it, it has the shape of the values.
 
     Example:
         >>> import numpy as np
@@ -27,11 +28,11 @@ class Padded(NamedTuple):
     valid: Any
 
     def count(self) -> Any:  # type: ignore[override]  # a tuple's counts something else
-        """Return the number of rows that are there; an integer without shape."""
-        return self.valid.sum()
+        """Return the number of rows that are there; an integer without shape, or one per column."""
+        return self.valid.sum(axis=0)
 
     def filled(self, value: Any = 0) -> Any:
-        """Return the rows, with a value in place of padding.
+        """Return the rows, with a value in place of what is not there.
 
         Args:
             value: a number.
@@ -44,7 +45,7 @@ class Padded(NamedTuple):
                 "a Padded is computed on by functions of arrays, at a device: "
                 "mp.device('P0')(lambda p: p.mean())(padded)"
             )
-        valid = self.valid.reshape(self.valid.shape + (1,) * (self.values.ndim - 1))
+        valid = self.valid.reshape(self.valid.shape + (1,) * (self.values.ndim - self.valid.ndim))
         return self.values.__array_namespace__().where(valid, self.values, value)
 
     def sum(self) -> Any:

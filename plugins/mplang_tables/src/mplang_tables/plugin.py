@@ -7,14 +7,29 @@ from typing import Any
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import Codec, Dialect, Encoded, Feop, KernelSpec, WireError, hookimpl
-from mplang_tables import kernels, ops
+from mplang_tables import categories, integers, kernels, nulls, ops, tabular_kernels
+from mplang_tables.casts import cast
 from mplang_tables.scan import loaded
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Return the ops between tables, tensors and literals."""
-    return [ops.literal, ops.to_tensor, ops.to_padded, ops.from_tensor, ops.encode, ops.one_hot]
+    return [
+        ops.literal,
+        ops.to_tensor,
+        ops.to_padded,
+        ops.to_masked,
+        ops.from_tensor,
+        ops.from_padded,
+        cast,
+        categories.encode,
+        categories.decode,
+        categories.one_hot,
+        nulls.fill_nulls,
+        integers.to_integers,
+        integers.from_integers,
+    ]
 
 
 @hookimpl
@@ -32,9 +47,10 @@ def mplang_kernels() -> Sequence[KernelSpec]:
             kernels.literal,
             kernels.to_tensor,
             kernels.to_padded,
+            kernels.to_masked,
             kernels.from_tensor,
-            kernels.encode,
-            kernels.one_hot,
+            kernels.from_padded,
+            *tabular_kernels.KERNELS,
         )
     ]
 

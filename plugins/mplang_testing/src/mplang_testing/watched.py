@@ -64,17 +64,17 @@ def watched(opcode: str) -> Iterator[Reads]:
 
 
 class _DataSets:
-    """The data sets of a party, which note what is opened."""
+    """The data sets of a party, which note what is read."""
 
     def __init__(self, data: Any, reads: Reads) -> None:
         self._data = data
         self._reads = reads
 
-    def open(self, name: str, kind: Any) -> Any:
-        """Open a data set, or fail as if there were none."""
+    def read(self, name: str, kind: Any, ranges: Any, *, perhaps: bool) -> Any:
+        """Read a data set, or fail as if there were none."""
         columns = [f".{column}" for column, _ in kind.columns] if _is_table(kind) else [""]
         self._reads.names.update(f"{DATA_SET}{name}{column}" for column in columns)
-        return self._data.open(name, kind)
+        return self._data.read(name, kind, ranges, perhaps=perhaps)
 
     def __getattr__(self, name: str) -> Any:
         self._reads.others.add(f"the data sets, by {name}")

@@ -1,4 +1,4 @@
-"""Processes that read what strangers made: stdin says what for, and they print what they found."""
+"""Processes that read what strangers made: a file says what for, and they write what they found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import importlib
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mplang_confinement import give_up_calls, give_up_files, give_up_privileges, set_limits
@@ -45,36 +45,61 @@ class Reach(NamedTuple):
 Work = Callable[[dict[str, Any], Sequence[int]], Any]
 
 
-def serve(
-    work: Work, failure: str, reach: Callable[[dict[str, Any]], Reach] = lambda asked: Reach()
-) -> None:
-    """Confine this process, do what stdin says, and print what it found.
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a module does in a process of its own, as its ``TASK``.
 
-    It prints ``value``, or ``error``, which tells no data, and ``detail``, for the owner.
+    Attributes:
+        work: takes what is asked, and descriptors of files that the process has open.
+        failure: the error, where it is not one of ours.
+        reach: tells by what is asked and the files what the process reaches.
+    """
+
+    work: Work
+    failure: str
+    reach: Callable[[dict[str, Any], Sequence[int]], Reach] = lambda asked, files: Reach()
+
+
+def run(parent: int, files: Sequence[int]) -> None:
+    """Confine this process, do what its first file says, and write what it found to its second.
+
+    It writes ``value``, or ``error``, which tells no data, and ``detail``, for the owner.
 
     Args:
-        work: takes what is asked, and descriptors of files that this process has open.
-        failure: the error, where it is not one of ours.
-        reach: tells by what is asked what this process reaches.
+        parent: the process that has forked it, and ends it.
+        files: descriptors of what is asked, of what is told, of stderr, and of further open files.
     """
-    asked = json.load(sys.stdin)
-    _end_with(asked["parent"])
-    told: dict[str, Any] = {"error": None, "detail": None, "value": None}
+    given, told, errors, *rest = files
+    _end_with(parent)
+    os.dup2(errors, 1)
+    os.dup2(errors, 2)
+    asked = json.loads(os.pread(given, os.fstat(given).st_size, 0))
+    os.environ.clear()
+    os.environ.update(asked.pop("environment"))
+    if asked.pop("connects", False):
+        asked["connected"] = rest.pop()
+    answer = _answer(asked, rest)
+    os.pwrite(told, json.dumps(answer).encode(), 0)
+
+
+def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"error": None, "detail": None, "value": None}
+    task: Task = importlib.import_module(asked["module"]).TASK
     try:
-        reached = reach(asked)
+        reached = task.reach(asked, files)
         for module in reached.imports:
             importlib.import_module(module)
         _go_on_as_one_thread()
         _confine(reached, asked["size"])
-        told["value"] = work(asked, [int(each) for each in sys.argv[1:]])
+        answer["value"] = task.work(asked, files)
     except SourceError as error:
-        told |= {"error": str(error), "detail": _detail_of(error)}
+        answer |= {"error": str(error), "detail": _detail_of(error)}
     except MemoryError as error:
         public = f"it takes more than {asked['size']} bytes of memory (size, in the catalogue)"
-        told |= {"error": public, "detail": _detail(error)}
+        answer |= {"error": public, "detail": _detail(error)}
     except Exception as error:  # of whatever reads it
-        told |= {"error": failure, "detail": _detail(error)}
-    json.dump(told, sys.stdout)
+        answer |= {"error": task.failure, "detail": _detail(error)}
+    return answer
 
 
 def tell_connected(connected: int) -> None:
@@ -94,7 +119,9 @@ def _end_with(parent: int) -> None:
 
 
 def _go_on_as_one_thread() -> None:
-    """Go on in a fork, since Landlock leaves out the threads that libraries have started."""
+    """Go on in a fork if libraries have started threads, which Landlock leaves out."""
+    if len(os.listdir("/proc/self/task")) == 1:
+        return
     parent, child = os.getpid(), os.fork()
     if child:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

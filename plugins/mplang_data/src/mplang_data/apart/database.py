@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,11 +26,12 @@ _IMPORTS_OF = {
 }
 
 
-def reach(asked: dict[str, Any]) -> Reach:
+def reach(asked: dict[str, Any], files: Sequence[int] = ()) -> Reach:
     """Return what a process reaches that reads, or writes, a table.
 
     Args:
         asked: ``url`` of the database, ``writes``, and ``size`` in bytes of what is read.
+        files: descriptors of open files.
     """
     kind, _, place = asked["url"].partition(":")
     written = None if asked["writes"] else asked["size"] + MAX_TOLD

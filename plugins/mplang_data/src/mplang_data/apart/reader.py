@@ -1,6 +1,6 @@
-"""Reader of one table of a database: ``python -m mplang_data.apart.reader FILE``.
+"""Reader of one table of a database, in a process of its own.
 
-Its input is JSON: ``url``, ``table``, ``columns``, ``limit``, ``match`` and ``connected``. It
+It is asked for ``url``, ``table``, ``columns``, ``limit``, ``match`` and ``connected``. It
 writes the rows to a file that it has open, as an Arrow IPC file, and no more than ``size`` bytes.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mplang_data.apart import duckdb_file
-from mplang_data.apart.child import serve, tell_connected
+from mplang_data.apart.child import Task, tell_connected
 from mplang_data.apart.database import connect, reach
 from mplang_data.description import SourceError
 
@@ -56,5 +56,4 @@ def read(asked: dict[str, Any], files: Sequence[int]) -> None:
                 writer.write_batch(batch)
 
 
-if __name__ == "__main__":
-    serve(read, "the database does not give it", reach)
+TASK = Task(read, "the database does not give it", reach)

@@ -1,6 +1,6 @@
-"""Writer of one table of a database: ``python -m mplang_data.apart.writer FILE``.
+"""Writer of one table of a database, in a process of its own.
 
-Its input is JSON: ``url`` and ``table``. It has a Parquet file open, whose rows take the place of
+It is asked for ``url`` and ``table``, and has a Parquet file open, whose rows take the place of
 those of the table, in one transaction.
 """
 
@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_data.apart.child import serve
+from mplang_data.apart.child import Task
 from mplang_data.apart.database import connect, reach
 from mplang_data.description import SourceError
 
@@ -115,5 +115,4 @@ def _quoted(names: Sequence[str], between: str) -> str:
     return between.join('"' + name.replace('"', '""') + '"' for name in names)
 
 
-if __name__ == "__main__":
-    serve(write, "the database does not take it", reach)
+TASK = Task(write, "the database does not take it", reach)

@@ -5,14 +5,24 @@ A package adds one by an entry point of the group ``mplang.sources``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from mplang_core import BaseType
+from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError, plugin_manager
 from mplang_data.description import SIZE
 
 GROUP = "mplang.sources"
+_KINDS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npy": "npy",
+}
 
 
 class Source(Protocol):
@@ -21,6 +31,9 @@ class Source(Protocol):
     It is opened by the owner's process, which decides who reads what, and has all that the owner
     has: so opening looks at nothing that is in the source. It is probed and read by confined
     processes, as those are that run programs: they have the open files only, no path, no password.
+
+    Where a data set has options, such as ``csv``, its source is probed and read with a keyword
+    argument ``options``, too, which has them as plain data.
 
     A source may have a method ``reach(where)``, too, which raises :class:`SourceError` if it is not
     there now, and reads nothing of it: a worker calls it every half minute, for ``/ready``.
@@ -93,6 +106,45 @@ class Source(Protocol):
         """
 
 
+@runtime_checkable
+class SqlSource(Protocol):
+    """Kind of source that DuckDB reads by itself, in a confined process; a :class:`Source`, too.
+
+    SQL over other kinds is run on what :meth:`Source.read` returns.
+    """
+
+    def paths(self, where: str, files: Sequence[int]) -> list[str]:
+        """Return the paths of the files that DuckDB reads, and no others.
+
+        Args:
+            where: the place, as :meth:`Source.place` returns it.
+            files: descriptors of open files, which :meth:`files` has opened.
+        """
+
+    def files(self, where: str) -> list[int]:
+        """Return descriptors of open files, which the caller closes; none if it is read by path.
+
+        Raises:
+            SourceError: there are none.
+        """
+
+    def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
+        """Return what SQL selects from, once a connection knows the source.
+
+        Args:
+            con: the connection, which reads the paths of its sources alone.
+            where: the place.
+            files: descriptors of its open files.
+            kind: the columns that are read.
+
+        Returns:
+            What stands after ``FROM``; ``None`` if it is read by :meth:`Source.read`.
+
+        Raises:
+            SourceError: the source is not what its owner says, or would read others.
+        """
+
+
 def source_of(kind: str) -> Source:
     """Return a kind of source by its name.
 
@@ -110,3 +162,22 @@ def source_of(kind: str) -> Source:
         raise ConfigError(f"no kind of source {kind[:80]!r} is installed; there are {known}")
     made: Source = found()
     return made
+
+
+def source_of_path(path: str) -> str:
+    """Return the source of a file, by the ending of its name unless its kind stands before it.
+
+    Raises:
+        ConfigError: the kind is not known.
+
+    Example:
+        >>> source_of_path("people.csv"), source_of_path("csv:people.dat")
+        ('csv:people.csv', 'csv:people.dat')
+    """
+    kind, _, where = path.partition(":")
+    if where and kind in plugin_manager.names(GROUP):
+        return path
+    kind = _KINDS.get(os.path.splitext(path)[1].lower(), "")
+    if not kind:
+        raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
+    return f"{kind}:{path}"

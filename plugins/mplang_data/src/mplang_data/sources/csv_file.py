@@ -1,90 +1,160 @@
-"""CSV files: with a header, in UTF-8, read whole by the types of the catalogue."""
+"""CSV files: read whole, by the types of the catalogue and as it says that they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mplang_core import BaseType
+from mplang_core import BaseType, TableType
 from mplang_data.description import SourceError
-from mplang_data.sources.csv_errors import explained, head_of, header_problem, names_in
+from mplang_data.sources.csv_options import CsvOptions
+from mplang_data.sources.csv_words import Buffer, Fields, Schema, Table
 from mplang_data.sources.files import Files, mapped
 
-QUOTE = ord('"')
-_INFINITE = r"(?i)^\s*[-+]?inf(inity)?\s*$"
+if TYPE_CHECKING:  # it imports Arrow
+    from mplang_data.sources.csv_text import Text
+
+_WRITTEN_FOR_PROGRAMS: Fields = {}
 
 
 class CsvFiles(Files):
     """One or more CSV files with the same header.
 
-    Fields are separated by commas and quoted by ``"``. An empty field of a number, a date or a bool
-    is null, one of a string is the empty string. A blank line is no row.
+    By default fields are separated by commas and quoted by ``"``. An empty field of a number, a
+    date or a bool is null, one of a string is the empty string. A blank line is no row. Options
+    tell what is written in another way; see :class:`CsvOptions`.
     """
 
-    def names(self, file: int) -> Sequence[str]:
+    def names(self, file: int, *, options: Fields = _WRITTEN_FOR_PROGRAMS) -> Sequence[str]:
         """Return the names in the header."""
-        return names_in(head_of(mapped(file)))
+        from mplang_data.sources.csv_text import text_of
 
-    def read(self, files: Sequence[int], kind: BaseType) -> Any:
+        return text_of(mapped(file), CsvOptions(**options)).names
+
+    def probe(
+        self,
+        files: Sequence[int],
+        kind: BaseType,
+        match: Sequence[str] = (),
+        *,
+        options: Fields = _WRITTEN_FOR_PROGRAMS,
+    ) -> int | None:
         """Read the files; see :class:`mplang_data.Source`."""
+        from mplang_data.columns import check_there
+
+        for file in files if match else ():
+            check_there(match, self.names(file, options=options))
+        return getattr(self.read(files, kind, options=options), "num_rows", None)
+
+    def read(
+        self, files: Sequence[int], kind: BaseType, *, options: Fields = _WRITTEN_FOR_PROGRAMS
+    ) -> Table:
+        """Read the files; see :class:`mplang_data.Source`.
+
+        Args:
+            files: descriptors of open files.
+            kind: the columns that are read.
+            options: fields of :class:`CsvOptions`.
+        """
         import pyarrow as pa  # type: ignore[import-untyped]
-        from mplang_tables import arrow
 
-        from mplang_data.columns import check_schema, reading, table_type
+        from mplang_data.columns import reading, table_type
 
-        kind = table_type(kind)
-        wanted, found = arrow.schema(kind), []
+        kind, written = table_type(kind), CsvOptions(**options)
         with reading():
-            for file in files:
-                data = mapped(file)
-                names = names_in(head_of(data))
-                if header_problem(data, wanted.names):
-                    raise explained(data, kind)
-                # its types are in the catalogue only
-                known = [
-                    (n, wanted.field(n).type if n in wanted.names else pa.null()) for n in names
-                ]
-                check_schema(pa.schema(known), kind)
-                if np.count_nonzero(np.frombuffer(data, np.uint8) == QUOTE) % 2:
-                    raise SourceError("a quote in it has no end")  # which would swallow rows
-                try:
-                    found.append(_read(data, wanted))
-                except pa.ArrowException as error:
-                    try:
-                        _read(data, wanted, threads=False)
-                    except pa.ArrowException as counted:
-                        raise explained(data, kind, counted) from counted
-                    raise explained(data, kind, error) from error
-                _check_numbers(data, found[-1])
-                if len(names) == 1:
-                    _check_blank_lines(data, found[-1])
-            return pa.concat_tables(found)
+            return pa.concat_tables(_table(mapped(file), kind, written) for file in files)
 
 
-def _read(data: Any, wanted: Any, *, threads: bool = True, blank: bool = False) -> Any:
-    """Read columns by their types.
+def _table(data: Buffer, kind: TableType, options: CsvOptions) -> Table:
+    import pyarrow as pa
+    from mplang_tables import arrow
+
+    from mplang_data.columns import check_schema
+    from mplang_data.sources.csv_errors import explained, explained_value, header_problem
+    from mplang_data.sources.csv_text import text_of
+    from mplang_data.sources.csv_values import WrongValueError, reads_directly, values_of
+
+    text, wanted = text_of(data, options), arrow.schema(kind)
+    if header_problem(text, options, wanted.names):
+        raise explained(text, kind, options)
+    # its types are in the catalogue only
+    known = [(n, wanted.field(n).type if n in wanted.names else pa.null()) for n in text.names]
+    check_schema(pa.schema(known), kind)
+    _check_quotes(text.rows, options)
+    types = pa.schema(
+        (n, t if reads_directly(n, t, options) else pa.string())
+        for n, t in zip(wanted.names, wanted.types, strict=True)
+    )
+    try:
+        words = parsed(text, types, options)
+    except pa.ArrowException as error:
+        try:
+            parsed(text, types, options, threads=False)
+        except pa.ArrowException as counted:
+            raise explained(text, kind, options, counted) from counted
+        raise explained(text, kind, options, error) from error
+    columns = []
+    for name, type in zip(wanted.names, wanted.types, strict=True):
+        column = words.column(name)
+        if not reads_directly(name, type, options):
+            try:
+                column = values_of(column, name, type, options)
+            except WrongValueError as error:
+                row = text.before + error.index + 1
+                raise explained_value(
+                    row, name, dict(kind.columns)[name], error, options
+                ) from error
+        columns.append(column)
+    made = pa.table(columns, schema=wanted)
+    _check_infinities(text, made, options)
+    _check_ends(text, options)
+    if len(text.names) == 1 and options.blank_lines is None:
+        _check_blank_lines(text, made.num_rows, options)
+    return made
+
+
+def parsed(
+    text: Text, types: Schema, options: CsvOptions, *, threads: bool = True, blank: bool = False
+) -> Table:
+    """Parse columns by Arrow's reader.
 
     Args:
-        data: the file.
-        wanted: the Arrow schema of the columns.
+        text: the rows and the names.
+        types: the Arrow schema of the columns.
+        options: how the file is written.
         threads: whether to use several; without them errors count the rows.
-        blank: whether a blank line is a row.
+        blank: whether a blank line is a row, whatever the options say.
     """
     import pyarrow as pa
     from pyarrow import csv
 
+    if not text.rows.size:
+        return types.empty_table()
     convert = csv.ConvertOptions(
-        column_types=wanted, include_columns=wanted.names, null_values=[""],
-        quoted_strings_can_be_null=False,
+        column_types=types, include_columns=types.names, null_values=options.missing,
+        strings_can_be_null=options.missing_strings, decimal_point=options.decimal,
+        true_values=options.true_words, false_values=options.false_words,
     )  # fmt: skip
-    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not blank)
-    options = csv.ReadOptions(use_threads=threads)
-    return csv.read_csv(pa.BufferReader(data), options, parse, convert)
+    parse = csv.ParseOptions(
+        delimiter=options.separator, quote_char=options.quote or False,
+        newlines_in_values=options.quote is not None,
+        ignore_empty_lines=not blank and options.blank_lines != "missing",
+    )  # fmt: skip
+    read = csv.ReadOptions(use_threads=threads, column_names=text.names)
+    return csv.read_csv(pa.BufferReader(text.rows), read, parse, convert)
 
 
-def _check_numbers(data: Any, table: Any) -> None:
+def _check_quotes(rows: Buffer, options: CsvOptions) -> None:
+    """Check that each quote has its end: one without swallows rows."""
+    if options.quote is None:
+        return
+    if np.count_nonzero(np.frombuffer(rows, np.uint8) == ord(options.quote)) % 2:
+        raise SourceError("a quote in it has no end")
+
+
+def _check_infinities(text: Text, table: Table, options: CsvOptions) -> None:
     """Check that no number is infinite which the file does not call so: Arrow goes beyond ranges.
 
     Raises:
@@ -93,27 +163,48 @@ def _check_numbers(data: Any, table: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+    from mplang_data.sources.csv_values import INFINITE
+
     for field, column in zip(table.schema, table.columns, strict=True):
         infinite = pa.types.is_floating(field.type) and pc.is_inf(column).fill_null(False)
         if not infinite or not pc.any(infinite).as_py():
             continue
-        words = _read(data, pa.schema([(field.name, pa.string())])).column(0).filter(infinite)
-        if not pc.all(pc.match_substring_regex(words, _INFINITE)).as_py():
+        words = parsed(text, pa.schema([(field.name, pa.string())]), options).column(0)
+        if not pc.all(pc.match_substring_regex(words.filter(infinite), INFINITE)).as_py():
             raise SourceError(
                 "it has numbers that their types do not hold",
                 detail=f"column {field.name!r} has numbers beyond the range of {field.type}",
             )
 
 
-def _check_blank_lines(data: Any, table: Any) -> None:
+def _check_ends(text: Text, options: CsvOptions) -> None:
+    """Check that nothing is behind the separators that end rows.
+
+    Raises:
+        SourceError: something is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from mplang_data.sources.csv_text import WRONG
+
+    if options.trailing_separator:
+        ends = parsed(text, pa.schema([("", pa.string())]), options).column(0)
+        if pc.any(pc.not_equal(pc.utf8_trim_whitespace(ends), "")).as_py():
+            raise SourceError(WRONG, detail="a row has more fields than the header has names")
+
+
+def _check_blank_lines(text: Text, rows: int, options: CsvOptions) -> None:
     """Check that a file of one column has no blank lines: some programs write a null so.
 
     Raises:
         SourceError: it has some.
     """
-    start = len(data) - len(data.to_pybytes().lstrip(b"\xef\xbb\xbf\r\n"))
-    if _read(data.slice(start), table.schema, blank=True).num_rows != table.num_rows:
+    import pyarrow as pa
+
+    types = pa.schema([(text.names[0], pa.string())])
+    if parsed(text, types, options, blank=True).num_rows != rows:
         raise SourceError(
             "it has one column and blank lines, which are nulls for some programs and nothing for "
-            "others; remove them, or write a second column"
+            "others: say blank_lines: skip, or blank_lines: missing, of its csv in the catalogue"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from mplang_core import BaseType, TableType
@@ -24,6 +25,7 @@ class Database(ArrowFiles):
     """
 
     kind: str
+    reads_when_opened = True  # no more is to be done in a process of its own
 
     def place(self, where: str, folder: str) -> str:
         """Return the place; see :class:`mplang_data.Source`."""
@@ -103,6 +105,23 @@ class DuckDbFile(Database):
             os.close(os.open(where.rpartition("#")[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
         except OSError as error:
             raise SourceUnreachableError("its file cannot be opened") from error
+
+    def files(self, where: str) -> list[int]:
+        """Return none, once the file is there; see :class:`mplang_data.sources.SqlSource`."""
+        self.reach(where)
+        return []
+
+    def paths(self, where: str, files: Sequence[int]) -> list[str]:
+        """Return the file and its log; see :class:`mplang_data.sources.SqlSource`."""
+        path = where.rpartition("#")[0]
+        return [path, f"{path}.wal"]
+
+    def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
+        """Attach the file; see :class:`mplang_data.sources.SqlSource`."""
+        from mplang_data.apart import duckdb_file
+
+        path, _, table = where.rpartition("#")
+        return duckdb_file.attached(con, path, table)
 
     def place(self, where: str, folder: str) -> str:
         """Return the place, with the path of the file; see :class:`mplang_data.Source`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mplang_core import BaseType
+from mplang_core import BaseType, TableType
 from mplang_data.description import SourceError
-from mplang_data.sources.files import Files, mapped
+from mplang_data.sources.files import Files, mapped, open_files
 
 _OF_ARROW = {"__filename", "__fragment_index", "__batch_index", "__last_in_fragment"}
 BATCH = 64 << 10  # rows
@@ -26,6 +26,31 @@ class ParquetFiles(Files):
         with reading():
             found: list[str] = pq.read_schema(pa.BufferReader(mapped(file))).names
             return found
+
+    def files(self, where: str) -> list[int]:
+        """Open the files; see :class:`mplang_data.sources.SqlSource`."""
+        return open_files(where)
+
+    def paths(self, where: str, files: Sequence[int]) -> list[str]:
+        """Return the paths of what is open; see :class:`mplang_data.sources.SqlSource`."""
+        return [f"/proc/self/fd/{file}" for file in files]
+
+    def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
+        """Return a reading of the files; see :class:`mplang_data.sources.SqlSource`."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from mplang_data.columns import check_schema, reading
+        from mplang_data.relations import text
+
+        for file in files:
+            with reading(), pq.ParquetFile(pa.BufferReader(mapped(file))) as opened:
+                check_schema(opened.schema_arrow, kind)
+                if any(column.physical_type == "INT96" for column in opened.schema):
+                    return None  # whose unit is found by its values
+        paths = ", ".join(map(text, self.paths(where, files)))
+        # without can_have_nan, whole groups of rows with NaN are left out by their statistics
+        return f"read_parquet([{paths}], can_have_nan = true, hive_partitioning = false)"
 
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Return a scan of the files; see :class:`mplang_data.Source`."""

@@ -1,16 +1,19 @@
-"""Client of a worker's control socket."""
+"""Clients of a worker's control commands: at its socket, or, with a certificate, at its port."""
 
 from __future__ import annotations
 
 import http.client
 import socket
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from mplang_core.ext import ConfigError, RunError, printable
+from mplang_http.coordinator.client import WorkerClient
+from mplang_http.tls.contexts import client_context
+from mplang_http.tls.files import TlsFiles
 
 MAX_ANSWER = 64 << 20  # bytes
 PATIENCE = 30.0  # seconds
@@ -42,6 +45,26 @@ class _Connection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+
+
+class Control(Protocol):
+    """Client of the commands by which owner and operators look at a worker, and stop what runs."""
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether a worker answers."""
+
+    def request(self, method: str, *path: str, **query: str | None) -> list[Row]:
+        """Send a request, and return the rows of its response.
+
+        Args:
+            method: HTTP method.
+            *path: segments of the path.
+            **query: query parameters; ``None`` for none.
+
+        Raises:
+            RunError: no worker answers, or it refuses.
+        """
 
 
 class ControlClient:
@@ -86,17 +109,15 @@ class ControlClient:
             )
         return cls(str(Path(config).parent / control["path"]))
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether a worker listens at the socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PATIENCE)
+            return sock.connect_ex(self._path) == 0
+
     def request(self, method: str, *path: str, **query: str | None) -> list[Row]:
-        """Send a request, and return the rows of its response.
-
-        Args:
-            method: HTTP method.
-            *path: segments of the path.
-            **query: query parameters; ``None`` for none.
-
-        Raises:
-            RunError: no worker answers, or it refuses.
-        """
+        """Send a request, and return the rows of its response; see :class:`Control`."""
         url = "/v1/" + "/".join(quote(part, safe="") for part in path)
         asked = {name: value for name, value in query.items() if value is not None}
         connection = _Connection(self._path)
@@ -116,3 +137,63 @@ class ControlClient:
         except (msgspec.DecodeError, RecursionError):
             raise RunError(f"{self._path} answers as no worker of this version does") from None
         raise RunError(f"the worker refuses it: {printable(refused.text)}")
+
+
+class RemoteControl:
+    """Client of a worker elsewhere, whose owner has listed the certificate of this user.
+
+    Args:
+        worker: its name and address, such as ``bank=https://bank.example:9000``.
+        tls: certificate of the user: ``certs/anna``, as mplang keygen makes it.
+
+    Raises:
+        ConfigError: there is no certificate, or no name.
+    """
+
+    def __init__(self, worker: str, tls: str | None) -> None:
+        name, equals, address = worker.partition("=")
+        files = TlsFiles.of(tls)
+        if not equals or files is None:
+            raise ConfigError(
+                "a worker elsewhere is named with its address, and asked with your certificate: "
+                "--at bank=https://bank.example:9000 --tls certs/anna"
+            )
+        context = client_context(files, "http/1.1")
+        self._client = WorkerClient(name, address, context, PATIENCE)
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it was named, as it is asked in any case."""
+        return True
+
+    def request(self, method: str, *path: str, **query: str | None) -> list[Row]:
+        """Send a request, and return the rows of its response; see :class:`Control`."""
+        asked: dict[str, Any] = {name: each for name, each in query.items() if each is not None}
+        try:
+            found = self._client.request(method, "control", "v1", *path, **asked)
+            return msgspec.convert(found, list[Row])
+        except (msgspec.ValidationError, RecursionError):
+            raise RunError(f"{self._client.name} answers as no worker of this version") from None
+        finally:
+            self._client.close()
+
+
+def control_client(
+    config: str, path: str | None, at: str | None = None, tls: str | None = None
+) -> Control:
+    """Return the client of a worker.
+
+    Args:
+        config: path of the worker's file, of which nothing but its socket is read.
+        path: path of the socket, in place of that in the file.
+        at: name and address of a worker elsewhere, which is asked instead.
+        tls: certificate of the user, for that.
+
+    Raises:
+        ConfigError: the file cannot be read, or names no socket, or there is no certificate.
+    """
+    if at is None:
+        return ControlClient.of(config, path)
+    if path is not None:
+        raise ConfigError("--socket is of a worker on this machine, --at of one elsewhere")
+    return RemoteControl(at, tls)

@@ -10,8 +10,8 @@ import typer
 
 from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError, MPLangError, RunError
-from mplang_http.cli.control import ControlClient
-from mplang_http.cli.owner import AsJson, Config, Socket, Who, Why, show
+from mplang_http.cli.control import control_client
+from mplang_http.cli.owner import AsJson, At, Config, Socket, Who, Why, show
 from mplang_http.coordinator.client import WorkerClient
 from mplang_http.tls.contexts import client_context
 from mplang_http.tls.files import TlsFiles
@@ -46,12 +46,13 @@ def jobs(
     tls: Tls = None,
     config: Config = "worker.yaml",
     control: Socket = None,
+    at: At = None,
     as_json: AsJson = False,
 ) -> None:
     """List the runs that have not ended: yours, with --cluster, or all of your own worker."""
     if cluster is None:
         show(
-            ControlClient.of(config, control).request("GET", "jobs"),
+            control_client(config, control, at, tls).request("GET", "jobs"),
             "nothing runs",
             as_json=as_json,
         )
@@ -78,12 +79,13 @@ def cancel(
     tls: Tls = None,
     config: Config = "worker.yaml",
     control: Socket = None,
+    at: At = None,
     coordinator: Who = None,
     reason: Why = "",
 ) -> None:
     """End a run: yours, at all parties, with --cluster, or any at your worker, and its session."""
     if cluster is None:
-        owner = ControlClient.of(config, control)
+        owner = control_client(config, control, at, tls)
         asked = {"coordinator": coordinator, "reason": reason or None}
         show(owner.request("DELETE", "jobs", run, **asked), "nothing has ended")
         return

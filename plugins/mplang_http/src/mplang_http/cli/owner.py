@@ -9,12 +9,16 @@ from typing import Annotated
 import typer
 
 from mplang_core.ext import printable
-from mplang_http.cli.control import ControlClient
+from mplang_http.cli.control import control_client
 
 Config = Annotated[str, typer.Option("--config", "-c", help="Your worker's YAML file.")]
 Socket = Annotated[
     str | None, typer.Option("--socket", help="Its control socket, in place of the file's.")
 ]
+At = Annotated[
+    str | None, typer.Option(help="A worker elsewhere, as bank=https://bank.example:9000.")
+]
+Tls = Annotated[str | None, typer.Option(help="Your certificate, for --at: certs/anna.")]
 Who = Annotated[str | None, typer.Option(help="Whose it is, if several have one of that name.")]
 Why = Annotated[str, typer.Option("--reason", help="Why, as the coordinator is told.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -22,11 +26,15 @@ Coordinator = Annotated[str, typer.Argument(help="A coordinator, as mplang failu
 
 
 def sessions(
-    config: Config = "worker.yaml", control: Socket = None, as_json: AsJson = False
+    config: Config = "worker.yaml",
+    control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the sessions that are open at your worker."""
     show(
-        ControlClient.of(config, control).request("GET", "sessions"),
+        control_client(config, control, at, tls).request("GET", "sessions"),
         "no session is open",
         as_json=as_json,
     )
@@ -36,11 +44,13 @@ def close(
     session: Annotated[str, typer.Argument(help="Its name, as mplang sessions lists it.")],
     config: Config = "worker.yaml",
     control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
     coordinator: Who = None,
     reason: Why = "",
 ) -> None:
     """End a session at your worker, with all that it runs and holds, at once."""
-    client = ControlClient.of(config, control)
+    client = control_client(config, control, at, tls)
     asked = {"coordinator": coordinator, "reason": reason or None}
     show(client.request("DELETE", "sessions", session, **asked), "nothing has ended")
 
@@ -49,10 +59,12 @@ def pause(
     coordinator: Coordinator,
     config: Config = "worker.yaml",
     control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
     reason: Why = "",
 ) -> None:
     """Refuse all runs of a coordinator until you resume it, and end its sessions at once."""
-    client = ControlClient.of(config, control)
+    client = control_client(config, control, at, tls)
     show(
         client.request("PUT", "paused", coordinator=coordinator, reason=reason or None),
         "it has no session open",
@@ -60,10 +72,14 @@ def pause(
 
 
 def resume(
-    coordinator: Coordinator, config: Config = "worker.yaml", control: Socket = None
+    coordinator: Coordinator,
+    config: Config = "worker.yaml",
+    control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
 ) -> None:
     """Resume a coordinator that was paused."""
-    client = ControlClient.of(config, control)
+    client = control_client(config, control, at, tls)
     show(client.request("DELETE", "paused", coordinator=coordinator), "nothing has changed")
 
 
@@ -81,24 +97,34 @@ def list_failures(
     context: typer.Context,
     config: Config = "worker.yaml",
     control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
     as_json: AsJson = False,
 ) -> None:
     """List the failed runs of each coordinator at your worker, and who is paused."""
     if context.invoked_subcommand is None:
-        client = ControlClient.of(config, control)
+        client = control_client(config, control, at, tls)
         show(client.request("GET", "coordinators"), "there are no coordinators", as_json=as_json)
 
 
 @failures.command()
-def reset(coordinator: Coordinator, config: Config = "worker.yaml", control: Socket = None) -> None:
+def reset(
+    coordinator: Coordinator,
+    config: Config = "worker.yaml",
+    control: Socket = None,
+    at: At = None,
+    tls: Tls = None,
+) -> None:
     """Forget the failed runs of a coordinator, which is on record."""
-    client = ControlClient.of(config, control)
+    client = control_client(config, control, at, tls)
     show(client.request("DELETE", "failures", coordinator=coordinator), "nothing has changed")
 
 
-def drain(config: Config = "worker.yaml", control: Socket = None) -> None:
+def drain(
+    config: Config = "worker.yaml", control: Socket = None, at: At = None, tls: Tls = None
+) -> None:
     """Drain your worker: what runs ends, then the worker does, as after SIGTERM."""
-    ControlClient.of(config, control).request("POST", "drain")
+    control_client(config, control, at, tls).request("POST", "drain")
     typer.echo("the worker takes nothing new, and ends when its runs have")
 
 

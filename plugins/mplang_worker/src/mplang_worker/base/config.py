@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 import mplang_core  # noqa: F401  (so that plugins are found by name)
 from mplang_core.ext import WORKERS, ConfigError, StrictModel
 from mplang_worker.base.allowed_plugins import installed_plugins
-from mplang_worker.base.control_config import ControlConfig
+from mplang_worker.base.control_config import ControlConfig, Role
 from mplang_worker.base.retention_config import RetentionConfig
 from mplang_worker.base.sections import (
     DATA,
@@ -315,6 +315,11 @@ class WorkerConfig(EngineConfig):
         return self._all_sections().get(name)
 
     @property
+    def controllers(self) -> Mapping[str, Sequence[Role]]:
+        """By the common name of their certificates the roles of those who control the worker."""
+        return {} if self.control is None else self.control.certificates
+
+    @property
     def asked_sections(self) -> list[str]:
         """Names of the sections that are there, and that engines ask about."""
         return sorted(self._all_sections().keys() - {GATE})
@@ -368,7 +373,12 @@ class WorkerConfig(EngineConfig):
             )
         if self.tls is None and self.authorities:
             raise ValueError("authorities name those who have certificates; without tls nobody has")
-        unknown = self.authorities.keys() - {self.name, *(self.peers or ()), *self.coordinators}
+        if self.tls is None and self.controllers:
+            raise ValueError(
+                "control.certificates names those who have some; without tls nobody has"
+            )
+        known = {self.name, *(self.peers or ()), *self.coordinators, *self.controllers}
+        unknown = self.authorities.keys() - known
         if unknown:
             raise ValueError(
                 f"authorities names {', '.join(sorted(unknown))}, who is no peer and no coordinator"

@@ -1,8 +1,14 @@
-"""Section ``control`` of a worker's configuration: the socket of its owner and operators."""
+"""Section ``control`` of a worker's configuration: who controls it, by group or certificate."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
 from mplang_core.ext import StrictModel
+
+Role: TypeAlias = Literal["operator", "owner", "auditor"]
 
 
 class ControlConfig(StrictModel):
@@ -15,6 +21,8 @@ class ControlConfig(StrictModel):
         operators: group of those who may drain, reload, list, cancel, close and reset failures.
         owners: group of those who may also pause and resume coordinators.
         auditors: group of those who may list.
+        certificates: by the common name of a certificate the roles of whoever has it, at the
+            worker's port: ``operator``, ``owner``, ``auditor``.
 
     Example:
         >>> ControlConfig(path="control/socket", group="mplang", owners="dpo").auditors is None
@@ -26,3 +34,4 @@ class ControlConfig(StrictModel):
     operators: str | None = None
     owners: str | None = None
     auditors: str | None = None
+    certificates: dict[str, tuple[Role, ...]] = Field(default_factory=dict)

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_check
 
 from mplang_analysis import RunRequest, StorageUse, Stored
 
+from mplang_worker.base.lineage_protocols import Lineage
+from mplang_worker.base.owner_protocols import OwnerView
+
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
 ]
@@ -265,6 +268,14 @@ class Gate(Protocol):
     def public_key(self) -> str:
         """The public key by which it signs what it tells of its log, in hex."""
 
+    @property
+    def lineage(self) -> Lineage:
+        """What stored values rest on."""
+
+    @property
+    def owner(self) -> OwnerView:
+        """What its owner sees and changes while the worker runs."""
+
     def seen(self, peers: Sequence[str]) -> Mapping[str, str]:
         """Return by its name what is remembered of each peer's log, as the peer has sealed it.
 
@@ -401,17 +412,6 @@ class Gate(Protocol):
             AdmissionError: the log cannot be read.
         """
 
-    def withdrawn(self, coordinator: str, runs: Collection[str]) -> Collection[str]:
-        """Return the runs whose results may not be loaded: stopped, or approved no more.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names; untrusted.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-
     def paused(self) -> Collection[str]:
         """Return the coordinators that the owner lets run nothing.
 
@@ -464,8 +464,7 @@ class Decision(Protocol):
 class DataSection(Section, Protocol):
     """Section ``data``: data sets that programs may name.
 
-    :meth:`Section.engine` returns what has ``open(name, type)``, as kernels that read data sets
-    take it.
+    :meth:`Section.engine` returns what has ``read`` and ``query``, as kernels of data sets take it.
     """
 
     def front(self, fields: Any, worker: Mapping[str, Any]) -> DataProvider:

@@ -21,6 +21,7 @@ from mplang_core import ClusterSpec
 from mplang_core.ext import ConfigError, RunError
 from mplang_worker.base.allowed_plugins import installed_plugins
 from mplang_worker.base.config import WorkerConfig, WorkerMode
+from mplang_worker.base.sections import DATA, GATE, section_of
 from mplang_worker.front.warm_process import WARM
 from mplang_worker.process.backoff import Backoff
 from mplang_worker.process.forks import Child, ForkServer, how_ended
@@ -47,7 +48,8 @@ class LocalCluster:
         sink: a folder for what programs store, with one of each worker, which a later cluster may
             load from; a temporary one by default.
         data: the data sets of each worker, by its name, as in its configuration; read by the
-            coordinator of the cluster if they name no readers.
+            coordinator of the cluster if they name no readers. Paths here and of gates are
+            relative to the working directory.
         gates: the gate of each worker that has one, by its name, as in its configuration.
         controls: the control socket of each worker that has one, likewise.
         start_timeout: seconds that each worker has to start, once what all of them need is
@@ -150,6 +152,9 @@ class LocalCluster:
         plugins = fields.get("plugins") or installed_plugins()
         if "mplang-data" in {str(canonicalize_name(each)) for each in plugins}:
             fields.setdefault("sink", self._sink_of(name))
+        for section in (DATA, GATE):
+            if fields.get(section):
+                fields[section] = section_of(section).read(fields[section], os.getcwd())
         port = self._listening[name].getsockname()[1]
         config = WorkerConfig(**fields, port=port)
         self._write(config)

@@ -19,6 +19,7 @@ from mplang_core.ext import ConfigError
 from mplang_worker.base.config import EngineConfig, WorkerConfig
 from mplang_worker.base.logs import configure_logging, limit_log
 from mplang_worker.cli.local import MAX_ERROR, READY
+from mplang_worker.control.remote import add_remote_control
 from mplang_worker.control.server import control_socket
 from mplang_worker.front.acceptor import Acceptor
 from mplang_worker.front.app import create_worker_app
@@ -114,6 +115,7 @@ async def _serve(
     start_timeout: float,
 ) -> None:
     app = create_worker_app(config, engines)
+    add_remote_control(app, config, engines)
     acceptor = Acceptor(app, config, certificates, engines)
     loop = asyncio.get_running_loop()
 

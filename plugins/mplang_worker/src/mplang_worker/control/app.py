@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
+from mplang_worker.base.owner_protocols import OwnerView
 from mplang_worker.control.peer import ControlRole
 from mplang_worker.front.app import HANDLERS
 from mplang_worker.front.engines import Engines
@@ -29,15 +30,17 @@ from mplang_worker.front.threads import in_thread
 
 Coordinator = Annotated[str, Meta(min_length=1, max_length=1000)]
 Reason = Annotated[str, Meta(max_length=1000)]
+ApprovalName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Row = dict[str, object]
 READERS = (ControlRole.AUDITOR, ControlRole.OPERATOR, ControlRole.OWNER)
 STOPPERS = (ControlRole.OPERATOR, ControlRole.OWNER)
 OWNERS = (ControlRole.OWNER,)
+REVIEWERS = (ControlRole.AUDITOR, ControlRole.OWNER)
 log = logging.getLogger("mplang.http.control")
 
 
 def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
-    """Create the application of a worker's control socket.
+    """Create the application of a worker's control commands; its server tells who has which role.
 
     Args:
         config: configuration of the worker.
@@ -69,6 +72,11 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
             owners = ", ".join(repr(each.key[0]) for each in meant)
             raise RequestError(409, "ambiguous", f"{owners} have a session {name!r}: name one")
         return meant
+
+    def owner_view() -> OwnerView:
+        if engines.gate.provider is None:
+            raise RequestError(404, "no-gate", f"{config.name} has no gate: no rules, no approvals")
+        return engines.gate.provider.owner
 
     @api.route("GET", "/v1/sessions", rows)
     async def sessions(request: Request) -> Response:
@@ -136,6 +144,26 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
         log.warning("%s: %s may run again", by, coordinator)
         return JSONResponse([{"coordinator": coordinator, "paused": False}])
 
+    @api.route("GET", "/v1/rules", rows)
+    async def rules(request: Request) -> Response:
+        """List the files of the rules that count, with their texts."""
+        _check(request, REVIEWERS)
+        return JSONResponse(await in_thread(owner_view().rules))
+
+    @api.route("GET", "/v1/approvals", rows)
+    async def approvals(request: Request) -> Response:
+        """List the approvals, and whether they count, whatever the program is."""
+        _check(request, REVIEWERS)
+        return JSONResponse(await in_thread(owner_view().approvals))
+
+    @api.route("DELETE", "/v1/approvals/{approval}", rows)
+    async def revoke(request: Request, approval: ApprovalName) -> Response:
+        """Have an approval not count any more; what rests on it is stopped within a second."""
+        by = _check(request, OWNERS)
+        await in_thread(owner_view().revoke, approval, by)
+        log.warning("%s: approval %s does not count any more", by, approval)
+        return JSONResponse([{"approval": approval}])
+
     @api.route("DELETE", "/v1/failures", rows)
     async def reset(request: Request, coordinator: Coordinator) -> Response:
         """Forget the failed runs of a coordinator, once that is on record."""
@@ -182,7 +210,7 @@ def _check(request: Request, roles: Sequence[ControlRole]) -> str:
     if not mine:
         raise RequestError(
             403, "role", f"{request.state.peer} is no {' or '.join(roles)} of this worker; its "
-            "owner names the groups that are, as `control` of the worker"
+            "owner names who is, as `control` of the worker"
         )  # fmt: skip
     return f"{request.state.peer} as {mine[0]}"
 

@@ -92,8 +92,8 @@ class EngineData:
     Attributes:
         gate: the gate of the party.
         sections: what the packages of sections make in an engine, by name.
-        open: opens a data set of the party; ``None`` if it has none.
-        open_perhaps: the same, where private data may decide whether it is opened.
+        read: reads a data set of the party; ``None`` if it has none.
+        query: runs SQL on data sets where they are; ``None`` if it has none.
         stored: the storage of the party; ``None`` if it has none.
     """
 
@@ -103,8 +103,8 @@ class EngineData:
         self.sections: dict[str, Any] = {
             name: section_of(name).engine(partial(questions.ask_section, name)) for name in sections
         }
-        self.open = getattr(self.sections.get(DATA), "open", None)
-        self.open_perhaps = getattr(self.sections.get(DATA), "open_perhaps", self.open)
+        self.read = getattr(self.sections.get(DATA), "read", None)
+        self.query = getattr(self.sections.get(DATA), "query", None)
         self.stored: StoreClient | None = self.sections.get(SINK)
 
     def start_clock(self, run: str, changes: Sequence[str]) -> None:

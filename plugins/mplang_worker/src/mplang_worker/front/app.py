@@ -27,6 +27,7 @@ from mplang_worker.front.request_context import BINARY, EVENTS, RequestContext
 from mplang_worker.front.stop_notices import MAX_REASON, PATH, check_sender
 from mplang_worker.front.stopping import stop
 from mplang_worker.front.uploads import check_digest
+from mplang_worker.front.withdrawals import STORED, take_withdrawal
 from mplang_worker.wire.requests import LinkRequest, SessionRequest
 from mplang_worker.wire.stored_value import check_name
 
@@ -170,7 +171,15 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
             check_sender(open_one, session, request.state.caller, config.name)
         if open_one is not None:
             by = f"party {request.state.caller}"
+            engines.notices.contact([str(request.state.caller)])
             await stop(engines, open_one, f"{by} has stopped it: {reason}", by, elsewhere=True)
+        return JSONResponse(None)
+
+    @api.route("DELETE", STORED + "/{run}", Content(None))
+    async def withdraw(request: Request, run: Name, coordinator: Coordinator) -> Response:
+        """Withdraw what a run has stored, as another party of it says that is not to be loaded."""
+        sender = request.state.caller if config.tls is not None else None
+        await take_withdrawal(engines, coordinator, run, sender)
         return JSONResponse(None)
 
     @api.route(

@@ -68,6 +68,11 @@ class FrontDataSets:
         asker = asker_of(session)
         return Answer(*await in_thread(self._provider.answer, asker, method, args, ()))
 
+    def release(self, session: FrontSession) -> None:
+        """End what reads data sets for a session, as it has ended."""
+        if self._provider is not None:
+            self._provider.release(session.link)
+
 
 def check_data(config: WorkerConfig) -> None:
     """Compare the data sets of a worker with their sources, in confined processes.

@@ -43,6 +43,7 @@ from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.stopping import PausedCoordinators, watch_revocations
 from mplang_worker.front.storage import FrontStorage
 from mplang_worker.front.warm_process import WarmProcess
+from mplang_worker.front.withdrawals import Withdrawals
 from mplang_worker.process.cgroups import Cgroups
 from mplang_worker.process.forks import ForkServer
 from mplang_worker.tls.certificates import Certificates
@@ -155,6 +156,7 @@ class Engines:
         self.begin(self.warm.warm_up())
         self.begin(watch(self._config, self))
         self.begin(watch_revocations(self, self._config.name))
+        self.begin(Withdrawals(self._config, self).watch())
         self.begin(self.live.watch())
         self.begin(self.readiness.watch())
         self.begin(self._retention.watch())
@@ -348,6 +350,7 @@ class Engines:
                     self.end_soon(session, "it was not linked to its peers")
                 raise
             session.joined, session.receipt = True, request.receipt
+        self.notices.contact(session.parties)
         return done
 
     def find(self, coordinator: str, name: str) -> FrontSession:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,8 +45,8 @@ MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
 TOLD = (MPLangError, RequestError)
 WITHDRAWN = (
-    "the run that stored it was stopped by the owner, or rests on an approval that was revoked; "
-    "remove it, and make it anew"
+    "the run that stored it was stopped by an owner, or rests on an approval that was revoked, or "
+    "on what such a run has stored; remove it, and make it anew"
 )
 log = logging.getLogger("mplang.http.front")
 
@@ -348,6 +348,8 @@ class FrontGate:
             seen=_seen(session, openings),
             receipt=session.receipt,
             approvals=tuple(session.approvals.values()),
+            loaded=tuple(session.loaded),
+            approved=tuple(set(session.rests.values())),
         )
 
     async def _paths(
@@ -409,11 +411,25 @@ class FrontGate:
         action = {"open": "load", "remove": "remove"}.get(method, "store")
         return (action, name) in permitted.storage
 
-    async def withdrawn(self, session: FrontSession, runs: Sequence[str]) -> Collection[str]:
-        """Return those of the runs that stored something whose results may not be loaded."""
-        if self._gate is None or not runs:
-            return ()
-        return await in_thread(self._gate.withdrawn, session.key[0], runs)
+    async def load(self, session: FrontSession, source: str) -> bool:
+        """Return whether a session may load what a run has stored; record that before it does.
+
+        Args:
+            session: the session.
+            source: name of the run.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        if self._gate is None:
+            return True
+        coordinator, permitted, lineage = session.key[0], session.permitted, self._gate.lineage
+        if await in_thread(lineage.withdrawn, coordinator, [source]):
+            return False
+        if permitted.leaves and source not in session.loaded:
+            await in_thread(lineage.rest_on, coordinator, permitted.run, source)
+        session.loaded.add(source)
+        return True
 
     async def _check_loads(self, session: FrontSession, asked: ProgramRequest) -> None:
         """Refuse to load what a run has stored that was stopped, or is approved no more.
@@ -425,7 +441,9 @@ class FrontGate:
         names = [name for what, name, at in asked.storage if what == "load" and mine in at]
         entries = await self._storage.told(session.key[0]) if names else {}
         runs = {str(entries[name]["run"]): name for name in names if name in entries}
-        for run in await self.withdrawn(session, list(runs)):
+        if self._gate is None or not runs:
+            return
+        for run in await in_thread(self._gate.lineage.withdrawn, session.key[0], list(runs)):
             raise AdmissionError(f"{self._config.name} does not load {runs[run]!r}: {WITHDRAWN}")
 
     def forget(self, session: FrontSession) -> None:
@@ -522,6 +540,7 @@ def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
         reads=frozenset(asked.reads),
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
+        leaves=any(what == "store" for what, _, _ in asked.storage),
     )
 
 

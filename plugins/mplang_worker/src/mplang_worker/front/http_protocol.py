@@ -141,10 +141,11 @@ class LimitedHttpProtocol(UvicornProtocol):
             "abort": transport.abort,
         }
         self._start_timer(self._worker.timeouts.head)
-        if self._worker.tls is not None and self.caller not in self._worker.coordinators:
+        is_coordinator = self._worker.tls is None or self.caller in self._worker.coordinators
+        if not is_coordinator and self.caller not in self._worker.controllers:
             self._make_room()
             return
-        if self.caller is not None and self._chain:
+        if is_coordinator and self.caller is not None and self._chain:
             self._credentials.met(self.caller, self._chain, self._expires)
         known = [
             each

@@ -120,7 +120,7 @@ class JobCalls:
             done = await asyncio.wait_for(asking, BUSY)
         except TimeoutError:
             return job.status, job
-        job.status |= {} if job.ended.is_set() else session.jobs.judged(run, done)
+        job.update(job.status | session.jobs.judged(run, done))
         return job.status, job
 
     def unfinished(self, coordinator: str) -> list[dict[str, str]]:

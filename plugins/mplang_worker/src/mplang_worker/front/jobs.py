@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import InitVar, asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from mplang_core.ext import AdmissionError, Failure
@@ -14,15 +16,19 @@ from mplang_worker.base.step_clock import StepClock
 Status: TypeAlias = dict[str, Any]
 """Status of a job, or its error, as plain data."""
 
-MAX_KNOWN = 2000  # jobs that have ended
+MAX_KNOWN = 1000  # jobs of a session; those that have ended take about 1 KB each
+_OVER = asyncio.Event()  # of all jobs that have ended, as an event of its own takes 800 bytes
+_OVER.set()
 
 
 @dataclass(slots=True)
 class KnownJob:
     """What the front knows of a job.
 
+    Args:
+        first: its first status.
+
     Attributes:
-        status: its last status.
         begun: time when it was submitted.
         cancelled: time when it was cancelled, if it was.
         settled: whether none of its ops runs any more.
@@ -34,7 +40,7 @@ class KnownJob:
         ended: set once its status is final.
     """
 
-    status: Status
+    first: InitVar[Status]
     begun: float = field(default_factory=time.monotonic)
     cancelled: float | None = None
     settled: bool = False
@@ -44,6 +50,33 @@ class KnownJob:
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _status: Status | str = field(init=False)  # in JSON once it is final, of a fifth of the size
+
+    def __post_init__(self, first: Status) -> None:
+        self._status = first
+
+    @property
+    def status(self) -> Status:
+        """Its last status."""
+        if isinstance(self._status, str):
+            found: Status = json.loads(self._status)
+            return found
+        return self._status
+
+    def update(self, status: Status) -> None:
+        """Record its status, unless it has a final one."""
+        if not self.ended.is_set():
+            self._status = status
+
+    def end(self) -> None:
+        """Wake whoever waits for its end, and keep what is known of it in little memory."""
+        if self.ended is _OVER:
+            return
+        self.ended.set()
+        self.accepted.set()
+        self.accepted = self.ended = _OVER
+        with contextlib.suppress(TypeError, ValueError, RecursionError):  # of a hostile engine
+            self._status = json.dumps(self._status)
 
 
 class FrontJobs:
@@ -84,11 +117,11 @@ class FrontJobs:
         return found
 
     def _forget(self) -> None:
-        """Forget the jobs that ended first, if there are many."""
+        """Forget the job that was submitted first and has ended, if there are many."""
         if len(self._known) > MAX_KNOWN:
-            gone = [run for run, job in self._known.items() if job.settled][: MAX_KNOWN // 2]
-            for run in gone:
-                del self._known[run]
+            gone = next((run for run, job in self._known.items() if job.settled), None)
+            if gone is not None:
+                del self._known[gone]
 
     @property
     def executing(self) -> str | None:
@@ -104,15 +137,13 @@ class FrontJobs:
         job = self._known.pop(run, None)
         if job is not None:
             job.refused, job.settled = error, True
-            job.accepted.set()
             self._end(run, job)
 
     def update(self, status: Status, *, settled: bool = False) -> None:
         """Record the status of a job."""
         job = self._known.get(status["run"])
         if job is not None:
-            if not job.ended.is_set():
-                job.status = _judged(status, job)
+            job.update(_judged(status, job))
             job.accepted.set()
             job.settled |= settled
             if job.status["ended"] is not None:
@@ -152,7 +183,8 @@ class FrontJobs:
         """
         job = self._known[run]
         if not job.ended.is_set():
-            job.clock, job.status = StepClock(), {**job.status, "state": "running"}
+            job.clock = StepClock()
+            job.update({**job.status, "state": "running"})
         return job
 
     async def wait_for_step(self) -> None:
@@ -172,7 +204,7 @@ class FrontJobs:
 
     def _end(self, run: str, job: KnownJob) -> None:
         self._active.discard(run)
-        job.ended.set()
+        job.end()
 
     def cancel(self, run: str) -> None:
         """Record that a job was asked to end."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from mplang_http.ext import MAX_HEAD
 
+from mplang_core.ext import AdmissionError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.logs import log_cause, log_context
 from mplang_worker.base.sections import DATA, SINK
@@ -158,13 +159,17 @@ class FrontQuestions:
     async def _checked(self, session: FrontSession, answer: Answer) -> Answer:
         """Return what is loaded, or a refusal if the run that has stored it was stopped."""
         run = str(answer.fields.get("entry", {}).get("run", ""))
-        if not await self._gate.withdrawn(session, [run]):
-            return answer
+        why = WITHDRAWN
+        try:
+            if "entry" not in answer.fields or await self._gate.load(session, run):
+                return answer
+        except AdmissionError as error:
+            why = str(error)
         for file in answer.files:
             os.close(file)
         if answer.afterwards is not None:  # closes what is to be decrypted: nobody reads it
             await in_thread(answer.afterwards)
-        return Answer({"refused": WITHDRAWN})
+        return Answer({"refused": why})
 
     def taken(self, session: FrontSession, receipt: str) -> None:
         """Note that an engine has taken an answer, whose receipt it could not know before."""
@@ -174,6 +179,7 @@ class FrontQuestions:
 
     def forget(self, session: FrontSession) -> None:
         """Close what an engine that has ended has left open."""
+        self._data.release(session)
         self._storage.release(session)
         self._others.release(session)
         for files in session.given.values():

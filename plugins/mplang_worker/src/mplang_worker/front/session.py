@@ -39,12 +39,14 @@ class Permitted(NamedTuple):
         reads: columns of data sets.
         storage: actions and names.
         labels: by name what flows into what it leaves in storage here.
+        leaves: whether it leaves something in storage, here or elsewhere.
     """
 
     run: str = ""
     reads: frozenset[str] = frozenset()
     storage: frozenset[tuple[str, str]] = frozenset()
     labels: Mapping[str, frozenset[Source]] = {}
+    leaves: bool = False
 
 
 NOTHING = Permitted()
@@ -96,6 +98,7 @@ class FrontSession:
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
         rests: by the name of a run that has begun, the approval that it rests on, if it needs one.
+        loaded: the runs whose stored values it has loaded, if there is a gate.
         gate_runs: what the gate knows of its other runs, and what peers tell of their logs.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
@@ -120,6 +123,8 @@ class FrontSession:
         self.permitted = NOTHING
         self.begun: set[str] = set()
         self.rests: dict[str, str] = {}
+        self.loaded: set[str] = set()
+        self.stopping: asyncio.Future[None] | None = None  # its stop by an owner, if there is one
         self.gate_runs = GateRuns()
         self.over = False  # whether the ends of its runs were put on record, as it has ended
         self.refusals = 0

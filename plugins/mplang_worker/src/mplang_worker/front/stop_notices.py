@@ -1,7 +1,8 @@
 """Notices among fronts that the owner of one has stopped a session, which then ends at all parties.
 
 The links of the engines tell that one has ended only to whoever waits for it: a peer that computes,
-or holds results, would go on.
+or holds results, would go on. A notice is repeated until the peer answers, for an hour at most, and
+at once when it is heard of.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import http.client
 import logging
 import socket
+from collections.abc import Callable, Iterable
 from urllib.parse import urlencode
 
 from mplang_http.ext import client_context, split_address
@@ -24,6 +26,7 @@ from mplang_worker.front.threads import in_thread
 from mplang_worker.tls.certificates import Certificates, peer_certificates
 
 PATIENCE = 2.0  # seconds that a peer has to answer
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, *[60.0] * 60)  # seconds between two attempts
 MAX_REASON = 1000  # characters
 PATH = "/v1/joined"
 log = logging.getLogger("mplang.http.front")
@@ -39,6 +42,7 @@ class StopNotices:
 
     def __init__(self, config: WorkerConfig, certificates: Certificates | None) -> None:
         self._config, self._certificates = config, certificates
+        self._contacts: dict[str, asyncio.Event] = {}  # of peers that have not answered
 
     async def send(self, session: FrontSession, why: str) -> None:
         """Notify the fronts of all peers that a session was stopped here.
@@ -49,18 +53,44 @@ class StopNotices:
         """
         coordinator, name = session.key
         query = urlencode({"coordinator": coordinator, "reason": why[:MAX_REASON]})
-        peers = [each for each in session.parties if each != self._config.name]
         path = f"{PATH}/{name}?{query}"
-        await asyncio.gather(*(self._notify(session, peer, path) for peer in peers))
 
-    async def _notify(self, session: FrontSession, peer: str, path: str) -> None:
-        try:
+        def address_at_peer(peer: str) -> str:
             mine = self._config.peers if self._config.tls is not None else None
             # that another party is no peer any more keeps nobody from being told
-            address = (mine or {}).get(peer) or address_of(peer, session, self._config)
-            await in_thread(self._send, peer, address, path)
-        except (OSError, http.client.HTTPException, MPLangError, RequestError, ValueError) as error:
-            log.warning("%s was not told that a session is stopped: %s", peer, error)
+            return (mine or {}).get(peer) or address_of(peer, session, self._config)
+
+        peers = [each for each in session.parties if each != self._config.name]
+        await asyncio.gather(*(self.deliver(each, path, address_at_peer) for each in peers))
+
+    async def deliver(self, peer: str, path: str, address: Callable[[str], str]) -> bool:
+        """Send a notice until a peer answers; return whether it has.
+
+        Args:
+            peer: name of the peer.
+            path: what is deleted there.
+            address: returns the address of a peer, which a reload may change.
+        """
+        for i, pause in enumerate(PAUSES):
+            try:
+                await in_thread(self._send, peer, address(peer), path)
+                return True
+            except (LookupError, RequestError) as error:  # it is no peer any more
+                log.warning("%s was not told that a session is stopped: %s", peer, error)
+                return False
+            except (OSError, http.client.HTTPException, MPLangError, ValueError) as error:
+                text = "%s was not told that a session is stopped, and will be: %s"
+                log.log(logging.DEBUG if i else logging.WARNING, text, peer, error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._contacts.setdefault(peer, asyncio.Event()).wait()
+        return False
+
+    def contact(self, peers: Iterable[str]) -> None:
+        """Repeat at once what peers have not answered that have been heard of."""
+        for peer in peers:
+            if peer in self._contacts:
+                self._contacts.pop(peer).set()
 
     def _send(self, peer: str, address: str, path: str) -> None:
         """Send one notice; raise an error if it is not taken."""

@@ -97,7 +97,7 @@ class Stoppable(Protocol):
 async def stop(
     engines: Stoppable, session: FrontSession, why: str, by: str, *, elsewhere: bool = False
 ) -> None:
-    """End a session at once, withdraw what its runs have stored, and have that on record.
+    """End a session at once, withdraw what its runs have stored, and have that on record, once.
 
     No end waits for the log: one that cannot be written stops nobody who stops a run.
 
@@ -108,12 +108,24 @@ async def stop(
         by: who stops it, for the log.
         elsewhere: whether it was stopped at another party, which tells all of them.
     """
+    if session.stopping is None:
+        session.stopping = asyncio.ensure_future(_stop(engines, session, why, by, elsewhere))
+    await asyncio.shield(session.stopping)
+
+
+async def _stop(
+    engines: Stoppable, session: FrontSession, why: str, by: str, elsewhere: bool
+) -> None:
     if not elsewhere:
         engines.begin(engines.notices.send(session, why))
     runs = session.begun.union(session.jobs.unfinished)
     # at the same time, so that no other session loads meanwhile what a run of it has stored
     withdrawing = asyncio.ensure_future(_withdraw(engines, session, runs, why, by))
-    await engines.end_now(session, why)
+    try:
+        await engines.end_now(session, why)
+    except BaseException:
+        session.stopping = None  # it may be stopped again
+        raise
     await withdrawing
 
 
@@ -138,7 +150,7 @@ async def watch_revocations(engines: Stoppable, name: str) -> None:
     """
     while engines.gate.provider is not None:
         await asyncio.sleep(INTERVAL)
-        resting = [session for session in engines.sessions if session.rests]
+        resting = [each for each in engines.sessions if each.rests or each.loaded]
         if not resting:
             continue
         try:
@@ -154,8 +166,13 @@ async def watch_revocations(engines: Stoppable, name: str) -> None:
 async def _stop_resting(
     engines: Stoppable, session: FrontSession, revoked: set[str], name: str
 ) -> None:
-    """Stop a session if one of its runs rests on an approval that was revoked."""
+    """Stop a session that rests on a revoked approval, or has loaded what is withdrawn."""
     for approval in sorted(revoked & set(session.rests.values())):
         why = f"the owner of {name} revoked approval {approval}, on which a run of it rests"
         await stop(engines, session, why, "revoke")
         return
+    if session.loaded and engines.gate.provider is not None:
+        lineage, loaded = engines.gate.provider.lineage, frozenset(session.loaded)
+        if await in_thread(lineage.withdrawn, session.key[0], loaded):
+            why = f"it has loaded what was withdrawn at {name}, since an owner stopped what made it"
+            await stop(engines, session, why, "revoke")

@@ -1,0 +1,147 @@
+"""SQL in a process of its own that has the sources: the process is confined, and DuckDB locked.
+
+A connection takes 13 ms. So a process that forks others opens one, and each of these takes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+from mplang_tables import arrow
+
+from mplang_core import TableType
+from mplang_core.ext import KernelError
+from mplang_ibis import query, settings
+from mplang_ibis.joins import check_joins
+from mplang_ibis.query import register as register
+from mplang_ibis.repeatable import may_use_threads
+
+BATCH = 64 << 10  # rows
+
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    name: value for name, value in query.LOCKED.items() if name != "enable_external_access"
+}
+_ready: list[duckdb.DuckDBPyConnection] = []
+
+
+class Bounds(NamedTuple):
+    """What a query may take.
+
+    Attributes:
+        memory: bytes of memory.
+        seconds: time after which it is interrupted.
+        rows: rows of its result.
+        size: bytes of its result.
+    """
+
+    memory: int
+    seconds: float
+    rows: int
+    size: int
+
+
+def prepare() -> None:
+    """Open a connection that the next :func:`connect` takes, perhaps in a fork of this process."""
+    _ready.append(_open())
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads files and attaches databases, until :func:`leave`."""
+    return _ready.pop() if _ready else _open()
+
+
+def _open() -> duckdb.DuckDBPyConnection:
+    made = duckdb.connect(":memory:", config=_CLOSED)
+    made.execute("SET TimeZone = 'UTC'")
+    made.execute("SET enable_profiling = 'no_output'")
+    made.execute("SET explain_output = 'all'")  # what a view is, not what is left of it
+    return made
+
+
+def leave(con: duckdb.DuckDBPyConnection, paths: Sequence[str], memory: int) -> None:
+    """Leave a connection some files alone.
+
+    Args:
+        con: the connection.
+        paths: the files that it reads.
+        memory: bytes that it may take.
+    """
+    con.execute("SET allowed_paths = $1", [list(paths)])
+    con.execute("SET enable_external_access = false")
+    con.execute(f"SET memory_limit = '{memory}B'")
+
+
+def run(
+    con: duckdb.DuckDBPyConnection,
+    sql: str,
+    names: Collection[str],
+    gives: TableType,
+    bounds: Bounds,
+    write: Callable[[Any], None],
+) -> int:
+    """Run one SELECT on a connection that knows its tables.
+
+    Args:
+        con: the connection, which reads nothing else; it is locked.
+        sql: in the dialect of DuckDB.
+        names: the names of the tables.
+        gives: the type of the result.
+        bounds: what it may take.
+        write: takes the result in parts, Arrow tables of that type.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        AdmissionError: the SQL is not allowed; names what is refused.
+        KernelError: it exceeds a bound, a join gave too many rows, the result does not fit in the
+            type, or DuckDB fails on the data: its reason may have values, and is for the owner.
+    """
+    op, rows, size = "ibis.run", 0, 0
+    query.admit_on(con, sql, names)
+    con.execute(f"SET threads = {_threads(con, sql)}")
+    con.execute("SET lock_configuration = true")
+    with query.limited(con, op, bounds.seconds):
+        bound = query.bind(con, sql)
+        try:
+            for batch in bound.to_arrow_reader(BATCH):
+                part = _cast(batch, gives, op)
+                rows, size = rows + part.num_rows, size + part.nbytes
+                if rows > bounds.rows or size > bounds.size:
+                    raise KernelError(
+                        f"{op}: the query gives more than the {bounds.rows} rows, or {bounds.size} "
+                        "bytes, that the owner permits (result_rows and size, in the catalogue); "
+                        "aggregate it, or filter more"
+                    )
+                write(part)
+        except duckdb.InterruptException:
+            raise
+        except query.FAILURES as error:
+            raise query.failure(bound, error, op) from error
+        check_joins(json.loads(con.get_profiling_information("json")), op)
+    return rows
+
+
+def _threads(con: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """Return how many threads a query may use, so that its result has the same bytes each time."""
+    if not may_use_threads(sql, con):
+        return 1
+    return settings.current.threads or len(os.sched_getaffinity(0))
+
+
+def _cast(batch: Any, gives: TableType, op: str) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    try:
+        return arrow.cast(pa.Table.from_batches([batch]), gives)
+    except ValueError as error:
+        raise KernelError(f"{op}: {error}") from error
+
+
+def configure(section: dict[str, Any]) -> None:
+    """Take the settings of this package in a worker's configuration."""
+    settings.configure(section)

@@ -1,0 +1,204 @@
+"""Lineage of stored values: the runs and approvals that a run rests on, and what is withdrawn.
+
+A run rests on whatever came into its session before it: on the approvals of earlier runs, and on
+the runs whose stored values were loaded. What one of them has made may have flowed into it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from mplang_analysis import RunRequest
+
+from mplang_policy.ledger import Body, Ledger, Writing
+from mplang_policy.quota import Used
+from mplang_policy.record import shortened_fields
+
+ROW = 200  # bytes of a row, as it counts in the quota of a coordinator
+
+
+class Notice(NamedTuple):
+    """Notice to a party that what a run has stored there is withdrawn here.
+
+    Attributes:
+        coordinator: whose run it is.
+        run: its name.
+        party: name of the party.
+    """
+
+    coordinator: str
+    run: str
+    party: str
+
+
+class Recording(Protocol):
+    """Method that opens a change of the ledger within the quota of a coordinator."""
+
+    def __call__(
+        self, coordinator: str, *, always: bool = False
+    ) -> AbstractContextManager[Writing]:
+        """Return the change, inside of ``with``."""
+
+
+class Lineage:
+    """Lineage of what runs have stored, as a gate remembers it. Safe for threads, as its ledger is.
+
+    Its methods raise an ``AdmissionError`` if the ledger cannot be used.
+
+    Args:
+        party: name of the party.
+        ledger: its ledger.
+        recording: opens a change of the ledger.
+        reading: reports that the ledger cannot be read.
+    """
+
+    def __init__(
+        self,
+        party: str,
+        ledger: Ledger,
+        recording: Recording,
+        reading: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._party, self._ledger = party, ledger
+        self._recording, self._reading = recording, reading
+        self._marks: tuple[int, ...] = ()  # how much was withdrawn when notices were looked for
+        self._notices: list[Notice] = []
+
+    def begin(self, writing: Writing, run: RunRequest, approval: str) -> None:
+        """Record what a run rests on that stores something, in the change in which it begins.
+
+        Args:
+            writing: the change.
+            run: the run.
+            approval: the approval that it uses itself; empty if it needs none.
+        """
+        asked = run.asked
+        storing = {rank for what, _, at in asked.storage if what == "store" for rank in at}
+        if not storing:
+            return
+        about = asked.coordinator, run.run
+        for name in sorted({*run.approved, approval} - {""}):
+            _insert(writing, "INSERT OR IGNORE INTO rests VALUES (?, ?, ?)", *about, name)
+        for source in sorted(set(run.loaded)):
+            _insert(writing, _REST, *about, source)
+        for rank, party in enumerate(asked.names):
+            if party != self._party:
+                # where nothing is stored, nobody has to know, but each may say that it is withdrawn
+                row = *about, party, int(rank not in storing)
+                _insert(writing, "INSERT OR IGNORE INTO partners VALUES (?, ?, ?, ?)", *row)
+
+    def rest_on(self, coordinator: str, run: str, source: str) -> None:
+        """Record that a run loads what another one has stored, before it does.
+
+        Args:
+            coordinator: whose runs they are.
+            run: its name.
+            source: name of the other one.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._recording(coordinator) as writing:
+            _insert(writing, _REST, coordinator, run, source)
+
+    def withdrawn(self, coordinator: str, runs: Collection[str]) -> set[str]:
+        """Return the runs that rest on one that was stopped, or on an approval that was revoked.
+
+        Of several runs of one name, as a coordinator may choose, one is enough.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names; untrusted.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._reading():
+            return {run for run in runs if self._ledger.rows(_WITHDRAWN, coordinator, run)}
+
+    def withdraw(self, coordinator: str, run: str, sender: str | None, about: Body) -> bool:
+        """Withdraw a run, as a party says that takes part in it; record that once.
+
+        Args:
+            coordinator: whose run it is.
+            run: its name; untrusted.
+            sender: the party that says so; ``None`` for any, where nobody can be told apart.
+            about: plain data, for the log.
+
+        Returns:
+            Whether that party takes part in such a run which has stored something.
+        """
+        with self._recording(coordinator, always=True) as writing:
+            if not writing.changed(lambda file: _notify(file, coordinator, run, sender)):
+                return False
+            if writing.changed(lambda file: _stop(file, coordinator, run)):
+                fields = {"coordinator": coordinator, **about, "runs": [run]}
+                writing.add("stopped", shortened_fields(fields))
+        return True
+
+    def notices(self) -> Collection[Notice]:
+        """Return the notices that other parties have not answered."""
+        with self._reading():
+            marks = self._ledger.reading(_count)
+            if marks != self._marks:
+                rows = self._ledger.rows(_NOTICES)
+                self._notices, self._marks = [Notice(*row) for row in rows], marks
+        return tuple(self._notices)
+
+    def notified(self, notice: Notice) -> None:
+        """Note that a party has answered a notice."""
+        coordinator, run, party = notice
+        with self._recording(coordinator, always=True) as writing:
+            writing.changed(lambda file: _notify(file, coordinator, run, party))
+        self._notices = [each for each in self._notices if each != notice]
+
+
+def _insert(writing: Writing, query: str, *row: str | int) -> None:
+    writing.change(query, *row)
+    writing.used = writing.used.plus(Used(0, ROW))  # a coordinator chooses how many there are
+
+
+def _notify(file: sqlite3.Connection, coordinator: str, run: str, party: str | None) -> bool:
+    """Note that a party knows that a run is withdrawn; return whether it takes part in the run."""
+    query = "UPDATE partners SET notified = 1 WHERE coordinator = ?1 AND run = ?2 AND party = ?3"
+    if party is not None:
+        return file.execute(query, (coordinator, run, party)).rowcount > 0
+    query = "SELECT 1 FROM partners WHERE coordinator = ? AND run = ? LIMIT 1"
+    return file.execute(query, (coordinator, run)).fetchone() is not None
+
+
+def _stop(file: sqlite3.Connection, coordinator: str, run: str) -> bool:
+    """Note that a run was stopped; return whether that is new."""
+    if file.execute(_WITHDRAWN, (coordinator, run)).fetchone() is not None:
+        return False
+    file.execute("INSERT OR IGNORE INTO stopped VALUES (?, ?)", (coordinator, run))
+    return True
+
+
+def _count(file: sqlite3.Connection) -> tuple[int, ...]:
+    """Return how many runs were stopped, and approvals revoked: each only grows."""
+    tables = "stopped", "revoked"
+    return tuple(file.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in tables)
+
+
+_REST = "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)"
+_WITHDRAWN = """
+WITH RECURSIVE basis (coordinator, run) AS (
+  VALUES (?, ?) UNION
+  SELECT coordinator, source FROM lineage NATURAL JOIN basis
+)
+SELECT 1 FROM basis NATURAL JOIN stopped UNION ALL
+SELECT 1 FROM basis NATURAL JOIN rests NATURAL JOIN revoked LIMIT 1
+"""
+_NOTICES = """
+WITH RECURSIVE gone (coordinator, run) AS (
+  SELECT coordinator, run FROM stopped UNION
+  SELECT coordinator, run FROM rests NATURAL JOIN revoked UNION
+  SELECT lineage.coordinator, lineage.run FROM lineage
+  JOIN gone ON lineage.coordinator = gone.coordinator AND lineage.source = gone.run
+)
+SELECT coordinator, run, party FROM partners NATURAL JOIN gone WHERE NOT notified
+"""
