@@ -144,6 +144,8 @@ def test_threads_may_run_it(con, text):
         "SELECT f FROM x UNION SELECT 1.5 ORDER BY 1",
         "SELECT sum(COLUMNS(*)) FROM (SELECT i, f FROM x)",
         # others
+        "SELECT count(*) AS n FROM x WHERE g <> '" + "a" * (16 << 10) + "'",
+        "SELECT count(*) AS n FROM x WHERE " + " AND ".join(["i > (SELECT min(i) FROM y)"] * 70),
         "SELECT i FROM nowhere ORDER BY i",
         "SELECT i FROM x; SELECT 1",
         "no SQL",

@@ -16,6 +16,8 @@ from mplang_ibis.query import _connect, register
 Tree: TypeAlias = Any  # of JSON
 Node: TypeAlias = Mapping[str, Tree]
 
+MAX_PARTS = 64  # that are bound of a query, each with what is around it
+
 _AS_WRITTEN = ("INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "VARCHAR", "BOOLEAN")
 """Types of constants that DuckDB reads again as it writes them."""
 
@@ -31,11 +33,11 @@ class Binder:
         query: its syntax tree, without what is empty.
 
     Raises:
-        LookupError: DuckDB cannot read it.
+        LookupError: DuckDB cannot read it, or, by a method, too many of its parts are bound.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, sql: str) -> None:
-        self._con = con
+        self._con, self._count = con, 0
         self.query: Node = self._read(sql, "skip_null := true, skip_empty := true")
         self._whole: dict[int, Tree] = {}
         self._pair(self.query, self._read(sql, "skip_null := false"))
@@ -72,6 +74,9 @@ class Binder:
         return {"cte_map": {"map": [self._whole[id(each)] for each in ctes]}}
 
     def _bound(self, node: Node) -> list[tuple[str, str]]:
+        self._count += 1
+        if self._count > MAX_PARTS:
+            raise LookupError
         statement = {"node": _typed(node), "named_param_map": []}
         tree = json.dumps({"error": False, "statements": [statement]})
         try:

@@ -18,6 +18,8 @@ from mplang_ibis.allowlist import ROW_WISE
 from mplang_ibis.binding import Binder, Node, Tree, connected
 from mplang_ibis.syntax import JOIN, SELECT, STAR, SUBQUERY, TABLE, UNION, expect, fold
 
+MAX_SQL = 16 << 10  # characters of a query: parts of it are bound anew, before it may run
+
 _INTEGERS = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "BOOLEAN",
 }  # fmt: skip
@@ -66,6 +68,8 @@ def may_use_threads(sql: str, tables: Mapping[str, TableType] | duckdb.DuckDBPyC
         >>> may_use_threads("SELECT sum(pay) AS s FROM t", pay)
         False
     """
+    if len(sql) > MAX_SQL:
+        return False
     try:
         with connected(tables) as con:
             binder = Binder(con, sql)

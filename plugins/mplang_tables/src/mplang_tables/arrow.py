@@ -173,7 +173,7 @@ _WIDER = "; a sum of what is cast to DECIMAL(38, 0) has more digits"
 
 
 def cast(found: Any, kind: TableType) -> Any:
-    """Cast a result to its declared type, without rounding or truncation.
+    """Cast a result to its declared type, without rounding, truncation, or data beneath nulls.
 
     Args:
         found: a ``pyarrow.Table``.
@@ -195,7 +195,8 @@ def cast(found: Any, kind: TableType) -> Any:
     columns = []
     for field, column in zip(wanted, found.columns, strict=True):
         try:
-            columns.append(column.cast(field.type))
+            chunks = map(without_hidden, column.cast(field.type).chunks)
+            columns.append(pa.chunked_array(chunks, field.type))
         except pa.ArrowException as error:
             raise ValueError(
                 f"column {field.name!r} is {column.type}, and does not fit in {field.type}"
