@@ -194,7 +194,7 @@ def _check_same_bytes(seeds):
 
 
 def test_what_threads_may_run_gives_the_same_bytes():
-    _check_same_bytes(range(60))
+    _check_same_bytes(range(40))
 
 
 @pytest.mark.long("a hundred and fifty queries on 300,000 rows")

@@ -29,8 +29,8 @@ def check_dialect(dialect: object) -> None:
         return
     from sqlglot.dialects.dialect import Dialect
 
-    if not isinstance(dialect, str) or Dialect.get(dialect) is None:
-        near = difflib.get_close_matches(str(dialect), Dialect.classes, 1)
+    if not isinstance(dialect, str) or not dialect or Dialect.get(dialect) is None:
+        near = difflib.get_close_matches(str(dialect).lower(), Dialect.classes, 1)
         raise TypeError(f"no dialect {dialect!r}; {near[0] if near else 'postgres'!r} is one")
 
 
