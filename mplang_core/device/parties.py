@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mplang_core.device.capability import route
 from mplang_core.device.cluster import ClusterSpec
@@ -12,8 +12,11 @@ from mplang_core.feop.decorator import meta_of
 from mplang_core.ir.source_line import at
 from mplang_core.types import Form
 
+if TYPE_CHECKING:  # pydantic takes long to import
+    from mplang_core.feop.meta import Feop
 
-def devices_of_parties(cluster: ClusterSpec, op: Any = None) -> list[Device]:
+
+def devices_of_parties(cluster: ClusterSpec, op: Feop | None = None) -> list[Device]:
     """Return the plain devices of one member, in the order of the cluster.
 
     Args:
@@ -30,7 +33,7 @@ def devices_of_parties(cluster: ClusterSpec, op: Any = None) -> list[Device]:
     return [device for device in plain if op is None or route(meta_of(op), device).fits]
 
 
-def device_of_party(cluster: ClusterSpec, party: str, op: Any = None) -> Device:
+def device_of_party(cluster: ClusterSpec, party: str, op: Feop | None = None) -> Device:
     """Return the plain device of a party.
 
     Args:

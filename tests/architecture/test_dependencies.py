@@ -30,6 +30,7 @@ WITHOUT_IMPORT = {
     "mplang-trace": STUBS,
     "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run", **STUBS},
     "mplang-http": STUBS,
+    "mplang-ibis": STUBS,
     "mplang-worker": {"mplang-cli": "the command mplang, of which worker and up are a part"},
     "mplang-spu": {"mplang-jax": "compiles functions of arrays to StableHLO"},
 }

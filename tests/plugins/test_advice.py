@@ -97,6 +97,9 @@ ELSEWHERE: dict[str, str] = {
     + "test_strings_are_columns_of_tables",
     "mp.remove(□, □)": STORED + "test_values_are_replaced_and_removed",
     "mp.store(□)": STORED + "test_values_are_replaced_and_removed",
+    "mp.dataset(…)": "plugins/mplang_ibis/tests/test_sql_text.py::test_a_select_over_a_data_set",
+    't.alias("people")': "plugins/mplang_ibis/tests/test_compile.py::"
+    "test_sql_text_within_a_function",
     "t.agg(x=t.x.mean())": MISTAKES + "test_a_table_in_a_function_of_jnp",
 }
 # words that follow "mplang" in a sentence

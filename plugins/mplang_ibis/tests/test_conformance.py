@@ -19,6 +19,12 @@ def more_than_one(t):
 
 SAMPLES = (
     Sample("ibis.compile", more_than_one, TABLE, expect=lambda t: t["b"].to_pylist() == [5, 6]),
+    Sample(
+        "ibis.sql",
+        TABLE,
+        attrs={"text": "SELECT b FROM {t} WHERE a > 1", "names": ("t",)},
+        expect=lambda t: t["b"].to_pylist() == [5, 6],
+    ),
 )
 
 

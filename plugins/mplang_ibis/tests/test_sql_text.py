@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import duckdb
+import pyarrow as pa
 import pytest
 from mplang_ibis.dialects import to_duckdb
+from mplang_ibis.selection import selection_of
 from mplang_ibis.sql_text import filled, located
 
 import mplang_core as mp
@@ -142,6 +144,9 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
         ("SELECT random() AS r FROM {people}", {}, "the function random"),
         ("SELECT * FROM read_csv('x'), {people}", {}, "the table function read_csv"),
         ("SELECT 1 FROM {people}", {"dialect": "postgre"}, "no dialect 'postgre'; 'postgres'"),
+        ("SELECT 1 FROM {people}", {"dialect": "DuckDB"}, "no dialect 'DuckDB'; 'duckdb'"),
+        ("SELECT 1 FROM {people}", {"dialect": ""}, "no dialect ''"),
+        ("SELECT 1 FROM {people}", {"dialect": None}, "no dialect None"),
         ("SELECT 1 FROM {people} FOR UPDATE", {"dialect": "postgres"}, "FOR UPDATE"),
         ("SELECT 1 FROM\n{people} WHERE", {"dialect": "postgres"}, r"line 2 .*'postgres'"),
         ("SELECT 1 FROM {people}; SELECT 2", {"dialect": "mysql"}, "2 statements"),
@@ -165,6 +170,22 @@ def test_a_party_reads_its_own_tables(sim):
         mp.evaluate(sim, lambda: mp.sql("bank", "SELECT 1 AS one"))
     with pytest.raises(TraceError, match="no name of a table here"):
         mp.evaluate(sim, lambda: mp.sql("bank", "FROM {T}", T=mp.dataset("bank", "people")))
+
+
+def test_text_runs_on_values_that_were_put(sim):
+    with mp.with_ctx(sim):
+        t = mp.put("P0", pa.table(PEOPLE))
+        found = mp.fetch(sim, mp.sql("P0", "SELECT name FROM {t} WHERE age > 44", t=t))
+    assert found.to_pylist() == [{"name": "Cy"}]
+
+
+def test_rows_of_a_text_are_told_as_those_of_the_data_set():
+    """Rules of owners count on it, as on a filter of Ibis."""
+    kind = mp.TableType((("id", "int64"), ("age", "int64")))
+    gives = mp.TableType((("id", "int64"),))
+    text = "SELECT id  -- of adults\nFROM people AS p WHERE p.age > 17"
+    found = selection_of(text, (("people", kind),), gives)
+    assert (found.columns, found.filtered) == ((("id", "id"),), {(0, "age")})
 
 
 def test_the_same_text_gives_the_same_program(sim):

@@ -188,3 +188,23 @@ def test_no_text_beneath_a_null_is_written(kind):
     )
     _, (_, _, data) = arrow.write(pa.table({"x": column}))
     assert bytes(data) == b"ab"
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.bool_(), pa.int64(), pa.string(), pa.decimal128(38, 3)], ids=str
+)
+def test_a_slice_without_what_is_hidden_is_the_slice(kind):
+    values = pa.array([1, None, 0, 1, None, None, 1, 0, 1, None, 1]).cast(pa.int8())
+    column = (values.cast(pa.bool_()) if kind == pa.bool_() else values).cast(kind)
+    for i in range(len(column)):
+        shown = arrow.without_hidden(column.slice(i, 5))
+        shown.validate(full=True)
+        assert shown.equals(column.slice(i, 5))
+
+
+def test_no_byte_beneath_a_null_is_in_a_result():
+    memory = [pa.py_buffer(b"\x01"), pa.py_buffer(b"\x01\x07")]
+    hidden = pa.table({"x": pa.Array.from_buffers(pa.int8(), 2, memory)})
+    for kind in ("int8", "int64"):
+        (chunk,) = arrow.cast(hidden, mp.TableType((("x", kind),))).column("x").chunks
+        assert b"\x07" not in chunk.buffers()[1].to_pybytes()

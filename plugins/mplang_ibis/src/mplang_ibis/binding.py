@@ -13,7 +13,10 @@ from mplang_tables import arrow
 from mplang_core import TableType
 from mplang_ibis.query import _connect, register
 
-Node: TypeAlias = Mapping[str, Any]
+Tree: TypeAlias = Any  # of JSON
+Node: TypeAlias = Mapping[str, Tree]
+
+MAX_PARTS = 64  # that are bound of a query, each with what is around it
 
 _AS_WRITTEN = ("INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "VARCHAR", "BOOLEAN")
 """Types of constants that DuckDB reads again as it writes them."""
@@ -30,13 +33,13 @@ class Binder:
         query: its syntax tree, without what is empty.
 
     Raises:
-        LookupError: DuckDB cannot read it.
+        LookupError: DuckDB cannot read it, or, by a method, too many of its parts are bound.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, sql: str) -> None:
-        self._con = con
+        self._con, self._count = con, 0
         self.query: Node = self._read(sql, "skip_null := true, skip_empty := true")
-        self._whole: dict[int, Any] = {}
+        self._whole: dict[int, Tree] = {}
         self._pair(self.query, self._read(sql, "skip_null := false"))
         self._empty = self._read("SELECT 1", "skip_null := false")
 
@@ -61,16 +64,19 @@ class Binder:
         """
         if not expressions:
             return []
-        found = {
+        parts = {
             "select_list": [self._whole[id(each)] for each in expressions],
             "from_table": self._whole[id(select["from_table"])],
         }
-        return [kind for _, kind in self._bound({**self._empty, **found, **self._with(ctes)})]
+        return [kind for _, kind in self._bound({**self._empty, **parts, **self._with(ctes)})]
 
-    def _with(self, ctes: Sequence[Node]) -> dict[str, Any]:
+    def _with(self, ctes: Sequence[Node]) -> dict[str, Tree]:
         return {"cte_map": {"map": [self._whole[id(each)] for each in ctes]}}
 
     def _bound(self, node: Node) -> list[tuple[str, str]]:
+        self._count += 1
+        if self._count > MAX_PARTS:
+            raise LookupError
         statement = {"node": _typed(node), "named_param_map": []}
         tree = json.dumps({"error": False, "statements": [statement]})
         try:
@@ -91,8 +97,8 @@ class Binder:
         node: Node = json.loads(row[0])["statements"][0]["node"]
         return node
 
-    def _pair(self, part: Any, whole: Any) -> None:
-        """Note which node is which: what is empty is left out in one, and needed in the other."""
+    def _pair(self, part: Tree, whole: Tree) -> None:
+        """Keep the whole node of each node, whose empty fields are left out."""
         if isinstance(part, dict):
             self._whole[id(part)] = whole
             for key, value in part.items():
@@ -102,7 +108,7 @@ class Binder:
                 self._pair(value, of_whole)
 
 
-def _typed(tree: Any) -> Any:
+def _typed(tree: Tree) -> Tree:
     """Return a tree whose constants have their types when DuckDB writes it as text, and reads that.
 
     It writes the double 5e-1 as 0.5, which it reads as a decimal.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mplang_tables import is_number
 
 from mplang_core import TableType
 from mplang_ibis.sql import quoted
 from mplang_ibis.sql_text import shown
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
 
 DUCKDB = "duckdb"
 _MARK = "division"
@@ -26,8 +29,8 @@ def check_dialect(dialect: object) -> None:
         return
     from sqlglot.dialects.dialect import Dialect
 
-    if not isinstance(dialect, str) or Dialect.get(dialect) is None:
-        near = difflib.get_close_matches(str(dialect), Dialect.classes, 1)
+    if not isinstance(dialect, str) or not dialect or Dialect.get(dialect) is None:
+        near = difflib.get_close_matches(str(dialect).lower(), Dialect.classes, 1)
         raise TypeError(f"no dialect {dialect!r}; {near[0] if near else 'postgres'!r} is one")
 
 
@@ -83,14 +86,14 @@ def to_duckdb(text: str, dialect: str, tables: Mapping[str, TableType]) -> str:
             f"DuckDB's SQL, which the party runs, cannot say it: {' '.join(str(error).split())}"
         ) from error
     except (ParseError, TokenError) as error:
-        found: dict[str, Any] = (getattr(error, "errors", None) or [{}])[0]
-        line = f"{shown(text, found['line'])}: " if "line" in found else ""
-        reason = found.get("description") or str(error).split("\n", 1)[0]
+        details = (getattr(error, "errors", None) or [{}])[0]
+        line = f"{shown(text, details['line'])}: " if "line" in details else ""
+        reason = details.get("description") or str(error).split("\n", 1)[0]
         raise ValueError(f"{line}it is no SQL of the dialect {dialect!r}: {reason}") from error
     return str(made)
 
 
-def _divided(tree: Any, dialect: str, tables: Mapping[str, TableType]) -> Any:
+def _divided(tree: Expr, dialect: str, tables: Mapping[str, TableType]) -> Expr:
     """Return a tree whose divisions of integers are DuckDB's.
 
     sqlglot writes them as ``CAST(a / b AS BIGINT)``, which rounds, and where it does not know the
@@ -121,7 +124,9 @@ def _divided(tree: Any, dialect: str, tables: Mapping[str, TableType]) -> Any:
     return root
 
 
-def _integer_divisions(tree: Any, dialect: str, tables: Mapping[str, TableType]) -> dict[int, bool]:
+def _integer_divisions(
+    tree: Expr, dialect: str, tables: Mapping[str, TableType]
+) -> dict[int, bool]:
     """Return for each marked division whose operands have known types whether both are integers."""
     from sqlglot.errors import SqlglotError
     from sqlglot.expressions import DataType, Div
@@ -141,7 +146,7 @@ def _integer_divisions(tree: Any, dialect: str, tables: Mapping[str, TableType])
         typed = annotate_types(qualified, schema=schema, dialect=dialect)
     except SqlglotError:
         return {}
-    found: dict[int, bool] = {}
+    divides: dict[int, bool] = {}
     unknown = set()
     for each in typed.find_all(Div):
         i = each.meta.get(_MARK)
@@ -151,8 +156,8 @@ def _integer_divisions(tree: Any, dialect: str, tables: Mapping[str, TableType])
         real = any(side.is_type(*_NUMBERS_WITH_FRACTION) for side in sides)
         if not real and not all(side.is_type(*DataType.INTEGER_TYPES) for side in sides):
             unknown.add(i)
-        found[i] = not real
-    return {i: whole for i, whole in found.items() if i not in unknown}
+        divides[i] = not real
+    return {i: whole for i, whole in divides.items() if i not in unknown}
 
 
 _NUMBERS_WITH_FRACTION = ("float", "double", "decimal")

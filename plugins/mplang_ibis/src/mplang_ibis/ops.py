@@ -72,7 +72,7 @@ RUN = OpDef(
         "code": Attr(bytes, doc="one SELECT in DuckDB's SQL, zlib-compressed"),
         "names": Attr(tuple, doc="what the SQL calls the operands"),
         "gives": Attr(TableType, doc="the columns of the result, to which it is cast"),
-        "ibis": Attr(str, doc="the version of Ibis that made it"),
+        "ibis": Attr(str, doc="the version of Ibis that made it; empty for text"),
     },
     doc="Runs one SELECT on DuckDB: tables in, a table out. It reaches nothing but its operands.",
     interfaces=[

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
 from mplang_core import TableType
 from mplang_ibis.allowlist import ROW_WISE
-from mplang_ibis.binding import Binder, Node, connected
+from mplang_ibis.binding import Binder, Node, Tree, connected
 from mplang_ibis.syntax import JOIN, SELECT, STAR, SUBQUERY, TABLE, UNION, expect, fold
+
+MAX_SQL = 16 << 10  # characters of a query: parts of it are bound anew, before it may run
 
 _INTEGERS = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "BOOLEAN",
@@ -66,6 +68,8 @@ def may_use_threads(sql: str, tables: Mapping[str, TableType] | duckdb.DuckDBPyC
         >>> may_use_threads("SELECT sum(pay) AS s FROM t", pay)
         False
     """
+    if len(sql) > MAX_SQL:
+        return False
     try:
         with connected(tables) as con:
             binder = Binder(con, sql)
@@ -228,12 +232,12 @@ def _source(table: Node, scope: _Scope) -> _Rows:
             return _Rows(frozenset())
         case "BASE_TABLE":
             expect(table, TABLE | _NAMED)
-            found = scope.known.get(fold(table["table_name"]), _Rows())
-            return _Rows() if _NAMED & table.keys() else found
+            rows = scope.known.get(fold(table["table_name"]), _Rows())
+            return _Rows() if _NAMED & table.keys() else rows
         case "SUBQUERY":
             expect(table, SUBQUERY | _NAMED)
-            found = _query(table["subquery"]["node"], scope)
-            return _Rows() if _NAMED & table.keys() else found
+            rows = _query(table["subquery"]["node"], scope)
+            return _Rows() if _NAMED & table.keys() else rows
         case "EXPRESSION_LIST":
             if any(True for _ in _aggregates(table["values"], scope)):
                 raise LookupError
@@ -251,7 +255,7 @@ def _source(table: Node, scope: _Scope) -> _Rows:
 # -- expressions
 
 
-def _aggregates(tree: Any, scope: _Scope) -> Iterator[Node]:
+def _aggregates(tree: Tree, scope: _Scope) -> Iterator[Node]:
     """Yield the aggregates of operands within an expression, without those of subqueries.
 
     Raises:
@@ -325,7 +329,7 @@ def _column_or_alias(reference: Node, node: Node, scope: _Scope) -> Node:
     return reference
 
 
-def _has_aggregate(tree: Any) -> bool:
+def _has_aggregate(tree: Tree) -> bool:
     if isinstance(tree, list):
         return any(map(_has_aggregate, tree))
     if not isinstance(tree, dict):
@@ -397,12 +401,12 @@ def _named_keys(
         return frozenset()
     items = node["select_list"]
     if [item["class"] for item in items].count("STAR") == 1:
-        found = {_text(_reference(name), node): name for name in names}
-        given = {fold(item.get("alias", "")) for item in items if item["class"] != "STAR"}
-        found = {key: name for key, name in found.items() if name not in given}
+        columns = {_text(_reference(name), node): name for name in names}
+        aliases = {fold(item.get("alias", "")) for item in items if item["class"] != "STAR"}
+        columns = {key: name for key, name in columns.items() if name not in aliases}
     else:
-        found = {_text(item, node): name for item, name in zip(items, names, strict=True)}
-    return frozenset(found[key] for key in keys) if set(keys) <= found.keys() else None
+        columns = {_text(item, node): name for item, name in zip(items, names, strict=True)}
+    return frozenset(columns[key] for key in keys) if set(keys) <= columns.keys() else None
 
 
 def _reference(name: str) -> Node:
@@ -419,7 +423,7 @@ def _text(expression: Node, node: Node) -> str:
     return "= " + json.dumps(_plain(expression, source and fold(source)), sort_keys=True)
 
 
-def _plain(tree: Any, source: str | None) -> Any:
+def _plain(tree: Tree, source: str | None) -> Tree:
     if isinstance(tree, list):
         return [_plain(each, source) for each in tree]
     if not isinstance(tree, dict):

@@ -28,7 +28,7 @@ _REMEDIES = (
     (r".*\]$", "give its values rows by unnest, or make a text of it by array_to_string"),
     (r"STRUCT\(", "take its fields, each as a column"),
     (r"MAP\(", "take the values of its keys, each as a column"),
-    (r"INTERVAL$", "count in a unit, as by date_diff('day', a, b) or t.b.delta(t.a, unit='day')"),
+    (r"INTERVAL$", "count in a unit, as by date_diff('day', a, b) in SQL, or delta in Ibis"),
     (r"TIME WITH TIME ZONE$", "cast it to TIME, or keep the whole time and cast it to TIMESTAMPTZ"),
     (r"UHUGEINT$", "cast it to HUGEINT, DECIMAL(38, 0) or DOUBLE"),
 )

@@ -38,13 +38,13 @@ def filled(text: str, names: Mapping[str, str]) -> str:
     """
     used = set()
 
-    def name(found: re.Match[str]) -> str:
-        key = found["name"]
+    def name(match: re.Match[str]) -> str:
+        key = match["name"]
         if key is None:
-            return found[0]
+            return match[0]
         if key not in names:
             raise ValueError(
-                f"{line_at(text, found.start())}: no table is called {key!r}; hand it over by "
+                f"{line_at(text, match.start())}: no table is called {key!r}; hand it over by "
                 f"keyword, as {key}=mp.dataset(…); tables are {', '.join(names) or 'none'}"
             )
         used.add(key)
@@ -73,9 +73,9 @@ def located(text: str, reason: str) -> str:
     if match := _LINE.search(reason):
         return f"{shown(text, int(match[1]))}: {reason.replace(match[0], '', 1)}"
     for name in _QUOTED_NAME.findall(reason):
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
-        if found is not None:
-            return f"{line_at(text, found.start())}: {reason}"
+        match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+        if match is not None:
+            return f"{line_at(text, match.start())}: {reason}"
     return reason
 
 

@@ -169,8 +169,11 @@ def plain_type(type: Any) -> Any:
     return _PLAIN.get(type, type)
 
 
+_WIDER = "; a sum of what is cast to DECIMAL(38, 0) has more digits"
+
+
 def cast(found: Any, kind: TableType) -> Any:
-    """Cast a result to its declared type, without rounding or truncation.
+    """Cast a result to its declared type, without rounding, truncation, or data beneath nulls.
 
     Args:
         found: a ``pyarrow.Table``.
@@ -192,15 +195,17 @@ def cast(found: Any, kind: TableType) -> Any:
     columns = []
     for field, column in zip(wanted, found.columns, strict=True):
         try:
-            columns.append(column.cast(field.type))
+            chunks = map(without_hidden, column.cast(field.type).chunks)
+            columns.append(pa.chunked_array(chunks, field.type))
         except pa.ArrowException as error:
             raise ValueError(
                 f"column {field.name!r} is {column.type}, and does not fit in {field.type}"
+                f"{_WIDER if pa.types.is_decimal(column.type) else ''}"
             ) from error
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def without_hidden(column: Any) -> Any:
+def without_hidden(column: pa.Array) -> pa.Array:
     r"""Return a column with zeros, and no texts, in the memory of its null cells.
 
     DuckDB leaves there what its memory held, such as values of rows and columns that a query does
