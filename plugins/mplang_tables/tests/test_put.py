@@ -226,16 +226,16 @@ def test_the_readme_runs(capsys):
         exec(compile(block, "README.md", "exec"), namespace)
     out = capsys.readouterr().out.split("\n")
     expected = re.findall(r"# (\[.*\])$", text, re.MULTILINE)
-    assert len(expected) == 2
+    assert len(expected) == 3
     assert out == [*expected, ""]
 
 
 def test_examples_in_docstrings():
     import doctest
 
-    from mplang_tables import arrow, columns, literal_table, ops, padded
+    from mplang_tables import arrow, columns, grid, literal_table, ops, padded, table_view, units
 
-    for module in (arrow, columns, literal_table, ops, padded):
+    for module in (arrow, columns, grid, literal_table, ops, padded, table_view, units):
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert found.attempted
         assert not found.failed

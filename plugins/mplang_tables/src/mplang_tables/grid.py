@@ -75,9 +75,8 @@ class Grid:
         heads = [name + kind for name, kind in zip(self.names, types, strict=True)]
         rows = [dict(zip(heads, self._texts(row), strict=True)) for row in self.rows]
         yield from Rows(rows or [dict.fromkeys(heads, "")]).__rich_console__(console, options)
-        from rich.text import Text
-
-        yield Text(self._caption(len(self.names)))
+        caption = self._caption(len(self.names))
+        yield console.render_str(caption, markup=False, emoji=False, highlight=False)
 
     def _repr_html_(self) -> str:
         heads = "".join(
