@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -16,7 +17,8 @@ from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, MPType, TensorType, array_of
+from mplang_core.printable import printable
+from mplang_core.types import BaseType, MPType, TableType, TensorType, array_of
 
 
 class Cluster(Protocol):
@@ -377,6 +379,17 @@ class MPObject(ContextBound, WithoutData, ABC):
         where = f" on {self.device.name}" if self.device is not None else ""
         return f"{type(self).__name__}({self.type}{where})"
 
+    def _repr_html_(self) -> str | None:
+        """Return the columns of a table as HTML; a notebook shows other values as text."""
+        if not isinstance(self.base_type, TableType):
+            return None
+        mask = getattr(self.type, "pmask", None)
+        where = f" on {self.device.name}" if self.device is not None else ""
+        rows = [("column", "type"), *self.base_type.columns]
+        cells = (f"<td>{_escaped(name)}</td><td>{_escaped(kind)}</td>" for name, kind in rows)
+        lines = "".join(f"<tr>{each}</tr>" for each in cells)
+        return f"<table>{lines}</table><p>a table at {mask or '?'}{_escaped(where)}</p>"
+
     def __len__(self) -> int:
         if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
             self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
@@ -385,3 +398,7 @@ class MPObject(ContextBound, WithoutData, ABC):
         return self.shape[0]
 
     __hash__ = object.__hash__
+
+
+def _escaped(text: str) -> str:
+    return f"<bdi>{html.escape(printable(text))}</bdi>"

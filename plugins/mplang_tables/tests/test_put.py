@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from mplang_tables import arrow, arrow_schema, table_type
+from mplang_tables import (
+    arrow,
+    arrow_schema,
+    decode,
+    encode,
+    from_integers,
+    from_padded,
+    table_type,
+    to_integers,
+    to_masked,
+)
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
@@ -130,6 +140,23 @@ def test_a_program_takes_it_as_an_argument(host, mode):
     assert found.to_pylist() == [{"name": "Bo", "age": 44}, {"name": None, "age": 71}]
 
 
+@pytest.mark.parametrize("mode", ["standard", "launch"])
+def test_a_table_becomes_numbers_and_a_table_again(host, mode):
+    """On workers, too, whose programs and values go as bytes."""
+
+    def program(t):
+        t = mp.device("P0")(encode)(t, column="sex", values=("f", "m"), others=2)
+        t = mp.device("P0")(to_integers)(t, column="born", unit="s")
+        cells = mp.device("P0")(to_masked)(t, rows=5)
+        t = mp.device("P1")(from_padded)(mp.put("P1", cells), columns=("born", "sex"))
+        t = mp.device("P1")(decode)(t, column="sex", values=("f", "m"))
+        return mp.device("P1")(from_integers)(t, column="born", unit="s", type="timestamp[us]")
+
+    frame = FRAME[["born", "sex"]].assign(born=FRAME.born.dt.as_unit("us"))
+    found = mp.fetch(host, mp.evaluate(host, program, put(host, frame), mode=mode))
+    assert found.to_pylist() == [{"born": row["born"], "sex": row["sex"]} for row in ROWS]
+
+
 def test_a_table_moves_to_another_party(host):
     moved = mp.evaluate(host, lambda t: mp.put("P1", t), put(host, FRAME))
     assert str(moved.pmask) == "{1}"
@@ -226,16 +253,16 @@ def test_the_readme_runs(capsys):
         exec(compile(block, "README.md", "exec"), namespace)
     out = capsys.readouterr().out.split("\n")
     expected = re.findall(r"# (\[.*\])$", text, re.MULTILINE)
-    assert len(expected) == 2
+    assert len(expected) == 3
     assert out == [*expected, ""]
 
 
 def test_examples_in_docstrings():
     import doctest
 
-    from mplang_tables import arrow, columns, literal_table, ops, padded
+    from mplang_tables import arrow, columns, grid, literal_table, ops, padded, table_view, units
 
-    for module in (arrow, columns, literal_table, ops, padded):
+    for module in (arrow, columns, grid, literal_table, ops, padded, table_view, units):
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert found.attempted
         assert not found.failed

@@ -180,13 +180,7 @@ class Description(StrictModel):
             found = self.columns[column]
             if found == "bool" or not number_columns(TableType(((column, found),))):
                 raise ValueError(f"a range of {column!r}, which is of no numbers, but of {found}")
-        for column, values in self.values.items():
-            if column not in self.columns:
-                raise ValueError(f"values of {column!r}, which is no column that is offered")
-            try:
-                check_values(TableType(((column, self.columns[column]),)), column, values)
-            except TypeError as error:
-                raise ValueError(f"values: {error}") from None
+        self._check_values()
         both = sorted(set(self.match) & self.columns.keys())
         if both:
             raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
@@ -197,6 +191,18 @@ class Description(StrictModel):
         if not isinstance(kind, TableType | TensorType):
             raise ValueError(f"an array is a tensor, such as f64[569, 30], got {kind}")
         return self
+
+    def _check_values(self) -> None:
+        for column, values in self.values.items():
+            if column not in self.columns:
+                raise ValueError(f"values of {column!r}, which is no column that is offered")
+            kind = self.columns[column]
+            try:
+                check_values(TableType(((column, kind),)), column, values)
+            except TypeError as error:
+                is_word = kind == "string" and any(isinstance(each, bool) for each in values)
+                quote = "; in YAML, words such as no and on stand in quotes" if is_word else ""
+                raise ValueError(f"values: {error}{quote}") from None
 
     @property
     def type(self) -> BaseType:
@@ -254,8 +260,13 @@ class Description(StrictModel):
         """
         if not isinstance(kind, TableType):
             return () if self.range is None else (self.range,)
-        found = tuple(self.ranges.get(column) for column, _ in kind.columns)
+        found = tuple(self._range_of(column) for column, _ in kind.columns)
         return found if any(found) else ()
+
+    def _range_of(self, column: str) -> Sequence[float] | None:
+        """Return the published range of a column, or that of its published integers."""
+        numbers = [each for each in self.values.get(column, ()) if type(each) is int]
+        return self.ranges.get(column) or ((min(numbers), max(numbers)) if numbers else None)
 
     def values_of(self, kind: BaseType) -> dict[str, Values]:
         """Return the published values of what is read, by column."""

@@ -12,9 +12,11 @@ from mplang_tables.nulls import fill_nulls
 from mplang_tables.ops import from_padded, from_tensor, literal, to_masked, to_padded, to_tensor
 from mplang_tables.padded import Padded
 from mplang_tables.schemas import arrow_schema, table_type
+from mplang_tables.table_view import TableView, view
 
 __all__ = [
     "Padded",
+    "TableView",
     "arrow",
     "arrow_schema",
     "cast",
@@ -37,4 +39,5 @@ __all__ = [
     "to_masked",
     "to_padded",
     "to_tensor",
+    "view",
 ]

@@ -10,6 +10,9 @@ from mplang_core.ext import Codec, Dialect, Encoded, Feop, KernelSpec, WireError
 from mplang_tables import categories, integers, kernels, nulls, ops, tabular_kernels
 from mplang_tables.casts import cast
 from mplang_tables.scan import loaded
+from mplang_tables.table_view import show_in_ipython
+
+show_in_ipython()
 
 
 @hookimpl
