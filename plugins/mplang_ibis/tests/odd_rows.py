@@ -29,7 +29,10 @@ COLUMNS = {
     "number": ("string", ["12.5", "7", " 5", None, "3", "0"]),
     "dt": (
         "date32[day]",
-        [DAY(2024, 2, 29), DAY(1999, 12, 31), None, DAY(2024, 12, 30), DAY(1, 1, 1), DAY(1970, 1, 1)],
+        [
+            DAY(2024, 2, 29), DAY(1999, 12, 31), None, DAY(2024, 12, 30), DAY(1, 1, 1),
+            DAY(1970, 1, 1),
+        ],
     ),
     "ts": (
         "timestamp[us]",
@@ -58,8 +61,9 @@ def _column(type, values):
 TABLE = pa.table({name: _column(*each) for name, each in COLUMNS.items()})
 
 ROW_WISE = {
-    "arithmetic": "i + 1; i * j; s + 1; s * s; i - j; -i; -d; +i; d + 1; d + i; d * d; d * e; d * 1.5; "
-    "1 - d; d - e; f + 1; f * d; i // j; i // 2; i % j; -i % 3; d % e; d % 2; j % s; mod(i, 2)",
+    "arithmetic": "i + 1; i * j; s + 1; s * s; i - j; -i; -d; +i; d + 1; d + i; d * d; d * e; "
+    "d * 1.5; 1 - d; d - e; f + 1; f * d; i // j; i // 2; i % j; -i % 3; d % e; d % 2; "
+    "j % s; mod(i, 2)",
     "division": "i / j; d / e; f / i; i / 0; 0 / f; 1 / f; 1 / g; d / 0.5; i / 3",
     "numbers": "abs(i); abs(d); abs(f); sign(d); sign(i); round(d); round(d, 1); round(d, -1); "
     "round(e, 6); round(i); round(i, 2); floor(d); ceil(d); trunc(d); floor(f); ceil(f); trunc(f); "
@@ -98,10 +102,11 @@ ROW_WISE = {
 """Expressions of one row, by what they are about."""
 
 AGGREGATES = (
-    "sum(i); sum(d); sum(f) FILTER (WHERE b); sum(j); sum(single); avg(i); avg(d); avg(j); avg(e); "
-    "min(i); max(d); min(f); max(f); min(text); max(text); min(b); max(b); bool_and(b); bool_or(b); "
-    "count(*); count(i); count(DISTINCT text); sum(DISTINCT j); count_if(b); stddev(i); var_pop(d); "
-    "stddev_pop(j); variance(e); median(i); median(j); corr(i, j); covar_pop(i, j); "
+    "sum(i); sum(d); sum(f) FILTER (WHERE b); sum(j); sum(single); avg(i); avg(d); avg(j); "
+    "avg(e); min(i); max(d); min(f); max(f); min(text); max(text); min(b); max(b); bool_and(b); "
+    "bool_or(b); count(*); count(i); count(DISTINCT text); sum(DISTINCT j); count_if(b); "
+    "stddev(i); "
+    "var_pop(d); stddev_pop(j); variance(e); median(i); median(j); corr(i, j); covar_pop(i, j); "
     "covar_samp(i, d); sum(i) FILTER (WHERE b); sum(i) + 1; sum(i) * 2; sum(i) / count(*); "
     "sum(i) // 3; sum(i) % 3; sum(d) * 0.5; sum(d) / 7.0; 100.0 * sum(d) / sum(e); 0.2 * avg(d); "
     "sum(d * (1 - e)); min(dt); max(ts); sum(i) > 3; sum(CASE WHEN b THEN 1 ELSE 0 END); max(tz); "
@@ -110,9 +115,10 @@ AGGREGATES = (
 WINDOWS = (
     "rank() OVER (ORDER BY i); rank() OVER (ORDER BY b, i DESC); "
     "dense_rank() OVER (PARTITION BY b ORDER BY d); row_number() OVER (ORDER BY i); "
-    "percent_rank() OVER (ORDER BY j); cume_dist() OVER (ORDER BY text); ntile(2) OVER (ORDER BY i); "
-    "lag(i) OVER (ORDER BY i); lead(d, 2, 0) OVER (ORDER BY i); first_value(text) OVER (ORDER BY i); "
-    "sum(i) OVER (); sum(i) OVER (ORDER BY i); avg(d) OVER (PARTITION BY b); "
+    "percent_rank() OVER (ORDER BY j); cume_dist() OVER (ORDER BY text); "
+    "ntile(2) OVER (ORDER BY i); lag(i) OVER (ORDER BY i); lead(d, 2, 0) OVER (ORDER BY i); "
+    "first_value(text) OVER (ORDER BY i); sum(i) OVER (); sum(i) OVER (ORDER BY i); "
+    "avg(d) OVER (PARTITION BY b); "
     "sum(d) OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW); "
     "count(*) OVER (ORDER BY text); max(text) OVER (PARTITION BY b ORDER BY i NULLS FIRST); "
     "last_value(i) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"

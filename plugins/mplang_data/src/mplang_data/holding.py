@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError
@@ -20,7 +20,7 @@ from mplang_data.description import (
 )
 from mplang_data.nan_values import without_nan
 from mplang_data.range_check import check_ranges
-from mplang_data.sources import Source, source_of
+from mplang_data.sources import Source, engine_of, source_of
 from mplang_data.sources.files import close_all
 
 
@@ -60,6 +60,15 @@ class DataSet(Description):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return source
+
+    @model_validator(mode="after")
+    def _runs_on(self) -> DataSet:
+        """Take the engine of the source: an owner does not choose it."""
+        there = engine_of(self.kind)
+        if self.engine not in (None, there):
+            raise ValueError(f"the engine of {self.kind} is {there}, got {self.engine!r}")
+        self.__dict__["engine"] = there
+        return self
 
     @property
     def kind(self) -> str:

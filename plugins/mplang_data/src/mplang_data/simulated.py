@@ -14,7 +14,7 @@ from mplang_core.ext import ConfigError, array_of, plugin_manager, type_of
 from mplang_data.description import SIZE, Description, NoDataSetError, NotOfferedError, check_name
 from mplang_data.holding import DataSet, Opened
 from mplang_data.known import Catalogue
-from mplang_data.sources import GROUP
+from mplang_data.sources import GROUP, engines as known_engines
 from mplang_data.stored import Storage
 
 Opener: TypeAlias = Callable[[BaseType], Opened]
@@ -104,7 +104,9 @@ class HeldData:
 
 
 def simulated(
-    data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+    data: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    engines: Mapping[str, str] | None = None,
 ) -> tuple[Catalogue, Sequence[HeldData]]:
     """Return the catalogue of a simulator, and the data sets of its parties.
 
@@ -113,10 +115,13 @@ def simulated(
             array, the path of a file, or the fields of a :class:`DataSet`, as in a worker's
             configuration. Of a frame, an array and a path, all is offered.
         names: the names of the parties, by rank.
+        engines: by party the engine that its worker has, such as ``"postgresql"``. What runs is
+            DuckDB; what that engine would answer in another way is refused while compiling.
 
     Raises:
-        ConfigError: there is no such party, or a data set is invalid.
+        ConfigError: there is no such party or engine, or a data set is invalid.
     """
+    chosen = _engines(engines or {}, names)
     if not isinstance(data, Mapping):
         raise ConfigError(f"data: expected data sets by party and by name, got {data!r:.80}")
     unknown = sorted(set(data) - set(names))
@@ -134,8 +139,20 @@ def simulated(
             except (ConfigError, TypeError, ValueError) as error:
                 raise ConfigError(f"data set {name!r} of {party}: {error}") from None
             held.setdefault(party, {})[name] = opener
+            if party in chosen:
+                described = described.model_copy(update={"engine": chosen[party]})
             catalogue.setdefault(party, {})[name] = described
     return Catalogue(catalogue), [HeldData(held.get(name, {})) for name in names]
+
+
+def _engines(chosen: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str | None]:
+    known = ["duckdb", *known_engines()]
+    for party, engine in chosen.items():
+        if party not in names:
+            raise ConfigError(f"engines names {party!r}; the parties are {', '.join(names)}")
+        if engine not in known:
+            raise ConfigError(f"no engine {engine!r} of {party}; there are {', '.join(known)}")
+    return {party: None if each == "duckdb" else each for party, each in chosen.items()}
 
 
 def _opener(given: Any) -> tuple[Description, Opener]:

@@ -22,8 +22,10 @@ class Source(Protocol):
     has: so opening looks at nothing that is in the source. It is probed and read by confined
     processes, as those are that run programs: they have the open files only, no path, no password.
 
-    A source may have a method ``reach(where)``, too, which raises :class:`SourceError` if it is not
-    there now, and reads nothing of it: a worker calls it every half minute, for ``/ready``.
+    A source whose rows are in a database has an attribute ``engine``: its name, by which catalogues
+    publish where SQL runs. A source may have a method ``reach(where)``, too, which raises
+    :class:`SourceError` if it is not there now, and reads nothing of it: a worker calls it every
+    half minute, for ``/ready``.
     """
 
     def place(self, where: str, folder: str) -> str:
@@ -110,3 +112,19 @@ def source_of(kind: str) -> Source:
         raise ConfigError(f"no kind of source {kind[:80]!r} is installed; there are {known}")
     made: Source = found()
     return made
+
+
+def engine_of(kind: str) -> str | None:
+    """Return the engine in which SQL over a kind of source runs; ``None`` for DuckDB.
+
+    Example:
+        >>> engine_of("parquet"), engine_of("postgresql")
+        (None, 'postgresql')
+    """
+    found: str | None = getattr(source_of(kind), "engine", None)
+    return found
+
+
+def engines() -> list[str]:
+    """Return the engines of the kinds of sources that are installed, beside DuckDB."""
+    return sorted({each for kind in plugin_manager.names(GROUP) if (each := engine_of(kind))})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_ibis.engines import constants
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BOOL,
     DATE,

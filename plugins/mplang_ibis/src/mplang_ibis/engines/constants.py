@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BOOL,
     DATE,

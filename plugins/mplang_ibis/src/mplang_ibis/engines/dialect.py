@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import SqlType
 
 
@@ -59,7 +59,7 @@ class Dialect(Protocol):
     def date_trunc(self, field: str, a: Expression) -> str:
         """Return a date or time truncated to a field, as a time."""
 
-    def call(self, ctx: Context, name: str, args: list[Expression]) -> str | None:
+    def call(self, name: str, args: list[Expression]) -> str | None:
         """Return a function of :data:`mplang_ibis.engines.functions.SIMPLE`, or ``None``."""
 
     def aggregate(self, name: str, args: list[Expression]) -> tuple[str, str] | None:

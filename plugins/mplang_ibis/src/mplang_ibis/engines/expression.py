@@ -1,20 +1,11 @@
-"""Expressions of another engine's SQL, with their types, and the state of a translation."""
+"""Expressions and queries in another engine's SQL, with their types, and what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from mplang_ibis.engines.differences import DIFFERENCES
 from mplang_ibis.engines.types import NULL, SqlType
-
-if TYPE_CHECKING:
-    from mplang_ibis.engines.dialect import Dialect
-
-MAX_LENGTH = 1 << 20  # characters of a statement; some templates write an operand twice
-MAX_WORK = 1 << 25  # characters of all expressions that are made on the way
-MAX_PARTS = 50_000  # expressions; names of the select list are written out
 
 
 class Expression(NamedTuple):
@@ -56,54 +47,27 @@ class RefusedError(Exception):
     """A part of the SQL is refused; those that depend on it are not looked at."""
 
 
-class Context:
-    """State of one translation.
-
-    Args:
-        dialect: that of the engine.
+class Column(NamedTuple):
+    """Column of a table in FROM.
 
     Attributes:
-        refusals: what is refused so far.
-        sums_floats: whether the result depends on the order in which floats are added.
+        name: by which the SQL of DuckDB knows it; ``None`` if by none.
+        sql: by which that of the other engine does.
+        type: its type; ``None`` if what it is computed by is refused.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self.refusals: list[Refusal] = []
-        self.sums_floats = False
-        self._names = 0
-        self._work = self._parts = 0
+    name: str | None
+    sql: str
+    type: SqlType | None
 
-    def name(self, letter: str) -> str:
-        """Return a quoted name that no other part of the statement has."""
-        self._names += 1
-        return self.dialect.quoted(f"{letter}{self._names}")
 
-    def refuse(self, key: str, part: str) -> NoReturn:
-        """Refuse a part of the SQL by a row of the table of differences.
+class Query(NamedTuple):
+    """Query in the SQL of another engine.
 
-        Raises:
-            RefusedError: always.
-        """
-        row = DIFFERENCES[key]
-        refusal = Refusal(part, row.reason(self.dialect.name), row.instead)
-        if refusal not in self.refusals:
-            self.refusals.append(refusal)
-        raise RefusedError
+    Attributes:
+        sql: its text.
+        columns: those of its result: their names in DuckDB's SQL, and in the engine's.
+    """
 
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Go on after a part that is refused, so that the next ones are looked at, too."""
-        try:
-            yield
-        except RefusedError:
-            if not self.refusals:
-                raise
-
-    def check_length(self, sql: str) -> str:
-        """Return a text that is not too long, and nor were all before."""
-        self._work, self._parts = self._work + len(sql), self._parts + 1
-        is_much = self._work > MAX_WORK or self._parts > MAX_PARTS
-        if len(sql) > MAX_LENGTH or is_much:
-            self.refuse("length", "what is so long")
-        return sql
+    sql: str
+    columns: Sequence[Column]

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 from mplang_ibis.engines import constants, functions, names, windows
 from mplang_ibis.engines.casts import cast, unify
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.comparisons import comparable, compare, condition
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.names import Scope
-from mplang_ibis.engines.types import BOOL, NULL, STRING, is_exact, type_of_cast
+from mplang_ibis.engines.types import BOOL, STRING, type_of_cast
 from mplang_ibis.syntax import fold
 
 Node: TypeAlias = Mapping[str, Any]
@@ -20,7 +22,6 @@ _COMPARISONS = {
     "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_DISTINCT_FROM": "IS DISTINCT FROM",
     "COMPARE_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
 }  # fmt: skip
-_OF_ORDER = ("<", ">", "<=", ">=")
 _COMMON = {"class", "type", "alias", "query_location"}
 _DEPTH = 200  # of nodes within nodes
 
@@ -86,40 +87,12 @@ def _comparison(ctx: Context, node: Node, scope: Scope, depth: int) -> Expressio
     return compare(ctx, _COMPARISONS[node["type"]], *sides)
 
 
-def compare(ctx: Context, operator: str, left: Expression, right: Expression) -> Expression:
-    """Return a comparison; text is ordered by its bytes."""
-    left, right = comparable(ctx, left, right)
-    a, b = left.sql, right.sql
-    if operator in _OF_ORDER:
-        a, b = ctx.dialect.ordered(a, left.type), ctx.dialect.ordered(b, right.type)
-    return Expression(f"({a} {operator} {b})", BOOL)
-
-
-def comparable(ctx: Context, *sides: Expression) -> list[Expression]:
-    """Return expressions that engines compare as DuckDB does, exact numbers as they are."""
-    if all(is_exact(each.type) for each in sides):
-        return list(sides)
-    return unify(ctx, sides)[0]
-
-
 def _between(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     _expect(ctx, node, "input", "lower", "upper")
     parts = [translate(ctx, node[part], scope, depth) for part in ("input", "lower", "upper")]
     low = compare(ctx, ">=", parts[0], parts[1])
     high = compare(ctx, "<=", parts[0], parts[2])
     return Expression(f"({low.sql} AND {high.sql})", BOOL)
-
-
-def condition(ctx: Context, node: Node, scope: Scope, depth: int = 0) -> str:
-    """Return the SQL of an expression that is true, false or null.
-
-    Raises:
-        RefusedError: it is none, or is refused.
-    """
-    found = translate(ctx, node, scope, depth)
-    if found.type not in (BOOL, NULL):
-        ctx.refuse("condition", f"a condition of the type {found.type}")
-    return cast(ctx, found, BOOL).sql
 
 
 def _conjunction(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
@@ -177,11 +150,9 @@ _OPERATORS: Mapping[str, Callable[[Context, Sequence[Expression]], Expression]] 
 
 
 def _subquery(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
-    from mplang_ibis.engines import queries
-
     _expect(ctx, node, "subquery_type", "subquery", "child", "comparison_type")
     kind = node["subquery_type"]
-    made = queries.query(ctx, node["subquery"]["node"], scope, depth=depth)
+    made = ctx.query(node["subquery"]["node"], scope, depth=depth)
     if kind == "EXISTS":
         return Expression(f"(EXISTS ({made.sql}))", BOOL)
     if len(made.columns) != 1 or kind not in ("SCALAR", "ANY"):

@@ -8,7 +8,9 @@ from typing import Any
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.engines import constants
 from mplang_ibis.engines.casts import as_double, as_int64, cast, together, unify
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.comparisons import comparable
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BOOL,
     DATE,
@@ -104,7 +106,7 @@ def call(ctx: Context, name: str, args: list[Expression]) -> Expression:
     """
     handler = _HANDLERS.get(name)
     if handler is None and name in _DOUBLES and len(args) == 1:
-        found = ctx.dialect.call(ctx, name, [as_double(ctx, args[0])])
+        found = ctx.dialect.call(name, [as_double(ctx, args[0])])
         if found is not None:
             return Expression(found, DOUBLE)
     if handler is None:
@@ -182,7 +184,7 @@ def _rounded(ctx: Context, name: str, args: list[Expression]) -> Expression | No
     kept = max(0, min(digits, a.type.scale))
     if digits >= a.type.scale:
         return a
-    made = ctx.dialect.call(ctx, "round", [a, constants.made(ctx, digits, INT32)])
+    made = ctx.dialect.call("round", [a, constants.made(ctx, digits, INT32)])
     return Expression(made, decimal(a.type.width, kept)) if made else None
 
 
@@ -206,7 +208,7 @@ def _sign(ctx: Context, name: str, args: list[Expression]) -> Expression | None:
     if not is_exact(a.type):  # of NaN it is another one
         return None
     kind = ctx.dialect.type_name(INT8) or ctx.dialect.type_name(INT16)
-    made = ctx.dialect.call(ctx, "sign", [a])
+    made = ctx.dialect.call("sign", [a])
     return Expression(f"CAST({made} AS {kind})", INT8) if made else None
 
 
@@ -222,8 +224,6 @@ def _extreme(ctx: Context, name: str, args: list[Expression]) -> Expression:
 
 
 def _null_if(ctx: Context, name: str, args: list[Expression]) -> Expression:
-    from mplang_ibis.engines.expressions import comparable
-
     a, b = comparable(ctx, *args)
     if a.sql != args[0].sql:
         ctx.refuse("mixed", f"{name} of {args[0].type} and {args[1].type}")
@@ -299,7 +299,7 @@ def _date_of(ctx: Context, name: str, args: list[Expression]) -> Expression | No
 
 
 def _simple(ctx: Context, name: str, args: list[Expression], kind: SqlType) -> Expression | None:
-    made = ctx.dialect.call(ctx, name, args)
+    made = ctx.dialect.call(name, args)
     return Expression(made, kind) if made else None
 
 

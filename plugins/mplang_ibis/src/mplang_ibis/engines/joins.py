@@ -7,8 +7,10 @@ from typing import Any
 
 from mplang_ibis.engines import names
 from mplang_ibis.engines.casts import unify
-from mplang_ibis.engines.expression import Context
-from mplang_ibis.engines.names import Column, Relation, Scope
+from mplang_ibis.engines.comparisons import compare, condition
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Column
+from mplang_ibis.engines.names import Relation, Scope
 from mplang_ibis.syntax import fold
 
 Node = Mapping[str, Any]
@@ -75,21 +77,17 @@ def _table(ctx: Context, node: Node, scope: Scope) -> str:
 
 
 def _subquery(ctx: Context, node: Node, scope: Scope, depth: int) -> str:
-    from mplang_ibis.engines.queries import query
-
     if node.keys() - _SUBQUERY or node["subquery"].keys() != {"node"}:
         ctx.refuse("syntax", "options of a query in FROM")
     around = Scope(scope.tables, parent=scope.parent)
-    made = query(ctx, node["subquery"]["node"], around, depth=depth + 1)
+    made = ctx.query(node["subquery"]["node"], around, depth=depth + 1)
     return f"({made.sql}) AS {_add(ctx, node, scope, '', made.columns)}"
 
 
 def _values(ctx: Context, node: Node, scope: Scope, depth: int) -> str:
-    from mplang_ibis.engines.expressions import translate
-
     if node.keys() - _VALUES:
         ctx.refuse("syntax", "options of VALUES")
-    rows = [[translate(ctx, each, scope, depth) for each in row] for row in node["values"]]
+    rows = [[ctx.translate(each, scope, depth) for each in row] for row in node["values"]]
     columns = [unify(ctx, column) for column in zip(*rows, strict=True)]
     kinds = [kind for _, kind in columns]
     lines = [
@@ -140,8 +138,6 @@ def _semi_join(ctx: Context, node: Node, scope: Scope, depth: int, filters: bool
 def _condition(
     ctx: Context, node: Node, scope: Scope, sides: Sequence[Sequence[Relation]], depth: int
 ) -> str:
-    from mplang_ibis.engines.expressions import condition
-
     if "condition" in node:
         return condition(ctx, node["condition"], scope, depth)
     if node["join_type"] in ("OUTER", "FULL", "RIGHT") or not node.get("using_columns"):
@@ -151,8 +147,6 @@ def _condition(
 
 def _equal(ctx: Context, name: str, scope: Scope, sides: Sequence[Sequence[Relation]]) -> str:
     """Return the condition of one column of USING, which is one column from then on."""
-    from mplang_ibis.engines.expressions import compare
-
     found = []
     for relations in sides:
         there = [

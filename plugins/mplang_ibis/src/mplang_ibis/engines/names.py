@@ -6,23 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mplang_ibis.engines.expression import Context, Expression, RefusedError
-from mplang_ibis.engines.types import SqlType
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Column, Expression, RefusedError
 from mplang_ibis.syntax import fold
-
-
-class Column(NamedTuple):
-    """Column of a table in FROM.
-
-    Attributes:
-        name: by which the SQL of DuckDB knows it; ``None`` if by none.
-        sql: by which that of the other engine does.
-        type: its type; ``None`` if what it is computed by is refused.
-    """
-
-    name: str | None
-    sql: str
-    type: SqlType | None
 
 
 class Table(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BINARY,
     BOOL,
@@ -161,7 +161,7 @@ class PostgreSql:
         """Return a time truncated; those with a zone in UTC, the zone of the session."""
         return f"date_trunc('{field}', {a.sql})"
 
-    def call(self, ctx: Context, name: str, args: list[Expression]) -> str | None:
+    def call(self, name: str, args: list[Expression]) -> str | None:
         """Return a function of one row."""
         texts = [each.sql for each in args]
         if name in ("left", "right", "substring"):  # positions are int4

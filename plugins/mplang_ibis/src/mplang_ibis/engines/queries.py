@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from mplang_ibis.engines import names
 from mplang_ibis.engines.casts import cast, together
-from mplang_ibis.engines.expression import Context, Expression, RefusedError
-from mplang_ibis.engines.expressions import condition, translate
+from mplang_ibis.engines.comparisons import condition
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Column, Expression, Query, RefusedError
 from mplang_ibis.engines.joins import from_clause
-from mplang_ibis.engines.names import Column, Scope, Table
+from mplang_ibis.engines.names import Scope, Table
 from mplang_ibis.engines.types import INT32, NULL, SqlType
 from mplang_ibis.engines.windows import order_key
 from mplang_ibis.syntax import fold
@@ -29,18 +30,6 @@ _SELECT = {
 _SETS = {"type", "modifiers", "setop_type", "setop_all", "left", "right", "cte_map"}
 _STAR = {"class", "type", "query_location", "alias", "columns", "relation_name", "exclude_list"}
 _DEPTH = 240  # of nodes within nodes
-
-
-class Query(NamedTuple):
-    """Query in the SQL of another engine.
-
-    Attributes:
-        sql: its text.
-        columns: those of its result: their names in DuckDB's SQL, and in the engine's.
-    """
-
-    sql: str
-    columns: Sequence[Column]
 
 
 class _Order(NamedTuple):
@@ -182,7 +171,7 @@ def _value(ctx: Context, item: Node | Column, scope: Scope, depth: int) -> Expre
         following = {fold(name)} if name else set()
         scope.following |= following
         try:
-            found = translate(ctx, item, scope, depth)
+            found = ctx.translate(item, scope, depth)
         finally:
             scope.following -= following
         if found.type.name == "interval":
@@ -206,7 +195,7 @@ def _grouping(
     for each in keys:
         with ctx.going_on():
             place = _place(ctx, each, items)
-            value = translate(ctx, each, scope, depth) if place is None else None
+            value = ctx.translate(each, scope, depth) if place is None else None
             value = value or _value(ctx, items[place or 0][1], scope, depth)
             made += [value.sql] if value else []
     text = f" GROUP BY {', '.join(made)}" if made else ""
@@ -257,7 +246,7 @@ def _order(
         with ctx.going_on():
             found = _sorted_by(ctx, each["expression"], items, columns)
             if found is None:
-                value = translate(ctx, each["expression"], scope, depth)
+                value = ctx.translate(each["expression"], scope, depth)
                 named = ctx.dialect.quoted(f"k{len(hidden)}")
                 hidden.append(value.sql)
                 found = Column(None, named, value.type)

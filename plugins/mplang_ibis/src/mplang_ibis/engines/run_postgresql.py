@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import psycopg
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
 
@@ -15,6 +14,9 @@ from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_ibis.engines.statements import Offered, Statement, to_dialect
 from mplang_ibis.engines.types import SqlType, type_of_column
+
+if TYPE_CHECKING:
+    import psycopg
 
 ROWS = 10_000  # of a batch
 OP = "ibis.run"
@@ -219,6 +221,8 @@ def _arrow(kind: SqlType) -> Any:
 
 @contextlib.contextmanager
 def _failures(bounds: Bounds) -> Iterator[None]:
+    import psycopg
+
     try:
         yield
     except psycopg.errors.QueryCanceled as error:

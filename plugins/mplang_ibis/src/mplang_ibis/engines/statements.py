@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mplang_core import TableType
+from mplang_core import MPLangError, TableType
 from mplang_core.ext import AdmissionError, ConfigError
+from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.dialect import Dialect
-from mplang_ibis.engines.expression import Context, Refusal, RefusedError
-from mplang_ibis.engines.names import Column, Scope, Table
+from mplang_ibis.engines.expression import Column, Refusal, RefusedError
+from mplang_ibis.engines.expressions import translate
+from mplang_ibis.engines.names import Scope, Table
 from mplang_ibis.engines.postgresql import PostgreSql
 from mplang_ibis.engines.queries import query
 from mplang_ibis.engines.types import SqlType, type_of_column
@@ -90,6 +93,15 @@ def refusal(sql: str, engine: str, types: Mapping[str, TableType]) -> list[Refus
     return [] if isinstance(made, Statement) else made
 
 
+@functools.lru_cache(maxsize=256)  # a program is checked wherever it is compiled
+def refusals_of(sql: str, engine: str, types: tuple[tuple[str, TableType], ...]) -> list[str]:
+    """Return :func:`refusal` as sentences of an error."""
+    try:
+        return [describe(each, engine) for each in refusal(sql, engine, dict(types))]
+    except MPLangError as error:
+        return [str(error)]
+
+
 def describe(found: Refusal, engine: str) -> str:
     """Return a refusal as a sentence of an error."""
     return f"{found.part} does not run on {engine}: {found.reason}; write {found.instead}"
@@ -99,10 +111,10 @@ def _translate(sql: str, engine: str, tables: Mapping[str, Offered]) -> Statemen
     if engine not in _DIALECTS:
         raise ConfigError(f"no engine {engine!r}; there are {', '.join(_DIALECTS)}")
     admit(sql, tables)
-    ctx = Context(_DIALECTS[engine]())
+    ctx = Context(_DIALECTS[engine](), translate, query)
     try:
         known = {fold(name): _table(ctx, offered) for name, offered in tables.items()}
-        made = query(ctx, parse(sql)["node"], Scope(known), is_result=True)
+        made = ctx.query(parse(sql)["node"], Scope(known), is_result=True)
     except RefusedError:
         return ctx.refusals
     except RecursionError:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mplang_ibis.engines.casts import as_double, cast
-from mplang_ibis.engines.expression import Context, Expression
+from mplang_ibis.engines.comparisons import condition
+from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.names import Scope
 from mplang_ibis.engines.types import (
     BINARY,
@@ -57,9 +59,7 @@ def aggregate(ctx: Context, name: str, node: Node, scope: Scope, depth: int) -> 
     Raises:
         RefusedError: the engine lacks it, or answers in another way.
     """
-    from mplang_ibis.engines.expressions import condition, translate
-
-    args = [translate(ctx, each, scope, depth) for each in node.get("children", ())]
+    args = [ctx.translate(each, scope, depth) for each in node.get("children", ())]
     start, after, kind = _call(ctx, name, args, distinct=node["distinct"])
     if "filter" in node:
         after = f" FILTER (WHERE {condition(ctx, node['filter'], scope, depth)}){after}"
@@ -145,14 +145,12 @@ def window(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     Raises:
         RefusedError: the engine lacks it, or answers in another way.
     """
-    from mplang_ibis.engines.expressions import condition, translate
-
     name = fold(node["function_name"])
     unknown = node.keys() - _KEYS
     if unknown or node["exclude_clause"] != "NO_OTHER" or node["ignore_nulls"] or node["distinct"]:
         ctx.refuse("window", f"options of {name} over a window")
-    args = [translate(ctx, each, scope, depth) for each in node.get("children", ())]
-    keys = [order_key(ctx, each, translate(ctx, each["expression"], scope, depth))
+    args = [ctx.translate(each, scope, depth) for each in node.get("children", ())]
+    keys = [order_key(ctx, each, ctx.translate(each["expression"], scope, depth))
             for each in node.get("orders", ())]  # fmt: skip
     start, after, kind, ties = _function(ctx, name, node, args, scope, depth)
     is_rows = any(str(node.get(bound, "")).endswith("_ROWS") for bound in ("start", "end"))
@@ -160,7 +158,7 @@ def window(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
         if not keys:
             ctx.refuse("window-order", f"{name} over rows in no order")
         keys += _all_columns(ctx, scope)
-    parts = [translate(ctx, each, scope, depth).sql for each in node.get("partitions", ())]
+    parts = [ctx.translate(each, scope, depth).sql for each in node.get("partitions", ())]
     over = [f"PARTITION BY {', '.join(parts)}"] * bool(parts)
     over += [f"ORDER BY {', '.join(keys)}"] * bool(keys)
     over += [_frame(ctx, name, node, is_rows)] * (name not in {*_RANKS, *_NO_FRAME})
@@ -176,8 +174,6 @@ def _function(
     ctx: Context, name: str, node: Node, args: list[Expression], scope: Scope, depth: int
 ) -> tuple[str, str, SqlType, bool]:
     """Return a window's function, what stands after its window, its type, and whether ties tell."""
-    from mplang_ibis.engines.expressions import translate
-
     if name in _RANKS:
         return f"{name.upper()}()", "", _RANKS[name], False
     if name == "row_number":
@@ -191,7 +187,7 @@ def _function(
             ctx.refuse("window", f"{name} by what is no constant")
         text = f"{args[0].sql}, {count}"
         if "default_expr" in node:
-            default = cast(ctx, translate(ctx, node["default_expr"], scope, depth), args[0].type)
+            default = cast(ctx, ctx.translate(node["default_expr"], scope, depth), args[0].type)
             text += f", {default.sql}"
         return f"{name.upper()}({text})", "", args[0].type, True
     if name == "first_value" or (name == "last_value" and node["end"] != "CURRENT_ROW_RANGE"):
