@@ -114,6 +114,8 @@ class CompiledFunction(Generic[R]):
                 self._traced.append(found := _Trace(key, cluster, root.entries, tfn))
             elif parent is not None or catalogue is not None:
                 found.check(catalogue)
+            if catalogue is not None:
+                catalogue.check_program(found.tfn.program, cluster)
             return found.tfn
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.disclosure_table import Disclosure, disclosure
 from mplang_analysis.effort import MAX_EFFORT
+from mplang_analysis.engine_rules import EngineRule, HasEngines, engine_refusals_of
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
@@ -112,6 +113,7 @@ __all__ = [
     "DisclosureRow",
     "Draw",
     "Edge",
+    "EngineRule",
     "Followed",
     "Function",
     "GraphView",
@@ -120,6 +122,7 @@ __all__ = [
     "Guarding",
     "HasChanges",
     "HasConstants",
+    "HasEngines",
     "HasLineage",
     "HasPrecision",
     "HasRanges",
@@ -181,6 +184,7 @@ __all__ = [
     "data_reads",
     "differences",
     "disclosure",
+    "engine_refusals_of",
     "follow",
     "graph",
     "hull",

@@ -137,6 +137,9 @@ class Description(StrictModel):
         range: those of an array.
         nan: what NaN in a column of floats is: ``"missing"``, as null is, or ``"error"``. By
             default it is a number of SQL and of functions, and missing in guards and noisy ops.
+        engine: the database in which SQL over it runs, such as ``"postgresql"``; ``None`` for
+            DuckDB. It is that of its source: what that would answer in another way is refused while
+            compiling.
 
     Example:
         >>> patients = Description(columns={"age": "int64", "pay": "decimal(12, 2)"}, rows=41250,
@@ -154,6 +157,7 @@ class Description(StrictModel):
     values: dict[str, Values] = Field(default_factory=dict)
     range: Range | None = None
     nan: Literal["missing", "error"] | None = None
+    engine: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9_]{0,31}$")
 
     @field_validator("columns")
     @classmethod

@@ -24,7 +24,7 @@ from mplang_data.description import (
 )
 from mplang_data.nan_values import without_nan
 from mplang_data.range_check import check_published
-from mplang_data.sources import Source, source_of
+from mplang_data.sources import Source, engine_of, source_of
 from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.files import close_all
 
@@ -76,6 +76,15 @@ class DataSet(Description):
     def _check_csv(self) -> DataSet:
         if self.csv != CsvOptions() and self.kind != "csv":
             raise ValueError(f"csv has the options of CSV files, and its source is {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _runs_on(self) -> DataSet:
+        """Take the engine of the source: an owner does not choose it."""
+        there = engine_of(self.kind)
+        if self.engine not in (None, there):
+            raise ValueError(f"the engine of {self.kind} is {there}, got {self.engine!r}")
+        self.__dict__["engine"] = there
         return self
 
     @property

@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
+from mplang_core import ClusterSpec, Program
 from mplang_core.ext import ConfigError, given_catalogue
 from mplang_data.description import Description, read_descriptions
+from mplang_data.engine_check import check_engines
 
 
 class Catalogue(Mapping[str, Mapping[str, Description]]):
@@ -38,6 +40,15 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
     def storing(self, stored: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]) -> Catalogue:
         """Return it with what is stored now."""
         return Catalogue(self._parties, stored)
+
+    def check_program(self, program: Program, cluster: ClusterSpec) -> None:
+        """Check that a program, once it is traced, runs on the engines of its data sets.
+
+        Raises:
+            TraceError: SQL would give another answer there than on DuckDB.
+        """
+        if any(each.engine for sets in self._parties.values() for each in sets.values()):
+            check_engines(program, [node.name for node in cluster.nodes], self._parties)
 
     def __getitem__(self, party: str) -> Mapping[str, Description]:
         return self._parties[party]

@@ -19,7 +19,7 @@ from mplang_data.description import Description, NoDataSetError, NotOfferedError
 from mplang_data.holding import DataSet, Opened, checked
 from mplang_data.known import Catalogue
 from mplang_data.refusals import explaining
-from mplang_data.sources import source_of, source_of_path
+from mplang_data.sources import engines as known_engines, source_of, source_of_path
 from mplang_data.stored import Storage
 
 log = logging.getLogger("mplang.data")
@@ -100,7 +100,9 @@ def _unwatched(end: Callable[[], None]) -> AbstractContextManager[None]:
 
 
 def simulated(
-    data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+    data: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    engines: Mapping[str, str] | None = None,
 ) -> tuple[Catalogue, Sequence[HeldData]]:
     """Return the catalogue of a simulator, and the data sets of its parties.
 
@@ -109,10 +111,13 @@ def simulated(
             array, the path of a file, or the fields of a :class:`DataSet`, as in a worker's
             configuration. Of a frame, an array and a path, all is offered.
         names: the names of the parties, by rank.
+        engines: by party the engine that its worker has, such as ``"postgresql"``. What runs is
+            DuckDB; what that engine would answer in another way is refused while compiling.
 
     Raises:
-        ConfigError: there is no such party, or a data set is invalid.
+        ConfigError: there is no such party or engine, or a data set is invalid.
     """
+    chosen = _engines(engines or {}, names)
     if not isinstance(data, Mapping):
         raise ConfigError(f"data: expected data sets by party and by name, got {data!r:.80}")
     unknown = sorted(set(data) - set(names))
@@ -130,8 +135,21 @@ def simulated(
             except (ConfigError, TypeError, ValueError) as error:
                 raise ConfigError(f"data set {name!r} of {party}: {error}") from None
             held.setdefault(party, {})[name] = made
-            catalogue.setdefault(party, {})[name] = made.description
+            described = made.description
+            if party in chosen:
+                described = described.model_copy(update={"engine": chosen[party]})
+            catalogue.setdefault(party, {})[name] = described
     return Catalogue(catalogue), [HeldData(held.get(name, {})) for name in names]
+
+
+def _engines(chosen: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str | None]:
+    known = ["duckdb", *known_engines()]
+    for party, engine in chosen.items():
+        if party not in names:
+            raise ConfigError(f"engines names {party!r}; the parties are {', '.join(names)}")
+        if engine not in known:
+            raise ConfigError(f"no engine {engine!r} of {party}; there are {', '.join(known)}")
+    return {party: None if each == "duckdb" else each for party, each in chosen.items()}
 
 
 def _data_set(given: Any) -> DataSet | Described:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mplang_analysis import (
     Constant,
     ConstantsRule,
+    EngineRule,
     Interval,
     Lineage,
     LineageRule,
@@ -65,6 +66,13 @@ def _side_channels(op: Operation) -> SideChannels:
     return SideChannels(duration=unbounded, multiplies=work.multiplies)
 
 
+def _engine_refusals(op: Operation, engine: str) -> Sequence[str]:
+    from mplang_ibis.engines.statements import refusals_of
+
+    names, tables = op.attrs["names"], [value.type for value in op.inputs]
+    return refusals_of(read_sql(op.attrs["code"]), engine, tuple(zip(names, tables, strict=True)))
+
+
 RUN = OpDef(
     "ibis.run",
     _infer_run,
@@ -81,6 +89,7 @@ RUN = OpDef(
         ConstantsRule(_constants),
         SideChannelRule(_side_channels),
         QueriesSources(),
+        EngineRule(_engine_refusals),
     ],
     reads=(),
 )

@@ -54,6 +54,8 @@ class Simulator(ObservedHost):
             that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
         data: the data sets of the parties, by party and by name: frames, arrays, paths, or the
             fields of a worker's catalogue. Needs ``mplang-data``.
+        engines: by party the database that its worker reads, such as ``{"bank": "postgresql"}``: a
+            program that would give another answer there than on DuckDB is refused while compiling.
         sink: a folder for what programs store, with one of each party, which a later simulator may
             load from; a temporary one by default.
 
@@ -75,6 +77,7 @@ class Simulator(ObservedHost):
         mode: Mode = "standard",
         check_numbers: Check = "warn",
         data: Mapping[str, Mapping[str, Any]] | None = None,
+        engines: Mapping[str, str] | None = None,
         sink: str | os.PathLike[str] | None = None,
     ) -> None:
         if timeout <= 0:
@@ -84,8 +87,8 @@ class Simulator(ObservedHost):
         self._data: Sequence[Any] = [None] * self.world_size
         self._sink = sink
         self._storage: Any = None  # of mplang_data, once a program uses it
-        if data:
-            self.catalogue, self._data = _data_sets(data, self.names)
+        if data or engines:
+            self.catalogue, self._data = _data_sets(data or {}, self.names, engines)
         if sink is not None:
             self._open_storage()
         self._checks = _checks(check_numbers)
@@ -243,7 +246,9 @@ def _checks(wanted: Check) -> Meetings | None:
 
 
 def _data_sets(
-    data: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+    data: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    engines: Mapping[str, str] | None = None,
 ) -> tuple[Any, Sequence[Any]]:
     try:
         from mplang_data.ext import simulated
@@ -253,7 +258,7 @@ def _data_sets(
         raise MissingPackageError(
             "data sets come with a package of their own; try: pip install mplang-data"
         ) from None
-    return simulated(data, names)
+    return simulated(data, names, engines)
 
 
 class _Parties:

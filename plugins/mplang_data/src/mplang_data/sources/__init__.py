@@ -35,8 +35,10 @@ class Source(Protocol):
     Where a data set has options, such as ``csv``, its source is probed and read with a keyword
     argument ``options``, too, which has them as plain data.
 
-    A source may have a method ``reach(where)``, too, which raises :class:`SourceError` if it is not
-    there now, and reads nothing of it: a worker calls it every half minute, for ``/ready``.
+    A source whose rows are in a database has an attribute ``engine``: its name, by which catalogues
+    publish where SQL runs. A source may have a method ``reach(where)``, too, which raises
+    :class:`SourceError` if it is not there now, and reads nothing of it: a worker calls it every
+    half minute, for ``/ready``.
     """
 
     def place(self, where: str, folder: str) -> str:
@@ -181,3 +183,19 @@ def source_of_path(path: str) -> str:
     if not kind:
         raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
     return f"{kind}:{path}"
+
+
+def engine_of(kind: str) -> str | None:
+    """Return the engine in which SQL over a kind of source runs; ``None`` for DuckDB.
+
+    Example:
+        >>> engine_of("parquet"), engine_of("postgresql")
+        (None, 'postgresql')
+    """
+    found: str | None = getattr(source_of(kind), "engine", None)
+    return found
+
+
+def engines() -> list[str]:
+    """Return the engines of the kinds of sources that are installed, beside DuckDB."""
+    return sorted({each for kind in plugin_manager.names(GROUP) if (each := engine_of(kind))})

@@ -71,6 +71,7 @@ class PostgreSql(Database):
     """
 
     kind = "postgresql"
+    engine = "postgresql"
 
     def reach(self, where: str) -> None:
         """Check that the server takes connections; send nothing.

@@ -1,0 +1,70 @@
+"""What the SQL of an engine writes in its own way."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mplang_ibis.engines.expression import Expression
+from mplang_ibis.engines.types import SqlType
+
+
+class Dialect(Protocol):
+    """SQL of one engine. Operands need no parentheses, and results need none.
+
+    Attributes:
+        name: of the engine, as a catalogue publishes it.
+    """
+
+    name: str
+
+    def quoted(self, name: str) -> str:
+        """Return a name as the engine reads it, exactly."""
+
+    def table(self, parts: tuple[str, ...]) -> str:
+        """Return a table or view that an owner offers, by its schema and name."""
+
+    def type_name(self, kind: SqlType) -> str | None:
+        """Return the engine's name of a type; ``None`` if it has none with the same values."""
+
+    def literal(self, value: object, kind: SqlType) -> str:
+        """Return a constant of a type."""
+
+    def ordered(self, sql: str, kind: SqlType) -> str:
+        """Return an expression that is compared by order as DuckDB does it: text by its bytes."""
+
+    def divide(self, a: Expression, b: Expression) -> str:
+        """Return the quotient of two doubles, which by zero is infinite or NaN."""
+
+    def divide_integers(self, a: Expression, b: Expression) -> str:
+        """Return the quotient of integers, truncated; NULL by zero."""
+
+    def modulo(self, a: Expression, b: Expression) -> str:
+        """Return the remainder of exact numbers with the sign of the first; NULL by zero."""
+
+    def like(self, text: str, pattern: Expression, escape: str, *, negated: bool) -> str | None:
+        """Return whether a text matches a pattern; ``None`` if the engine cannot say it."""
+
+    def add_interval(self, a: Expression, unit: str, count: int) -> str:
+        """Return a date or time plus an interval, as a time."""
+
+    def add_days(self, a: str, days: str) -> str:
+        """Return a date plus days."""
+
+    def days_between(self, a: str, b: str) -> str:
+        """Return the days from date ``b`` to date ``a``, as an int64."""
+
+    def date_part(self, field: str, a: Expression) -> str | None:
+        """Return a field of a date or time, as an int64; ``None`` if the engine has another."""
+
+    def date_trunc(self, field: str, a: Expression) -> str:
+        """Return a date or time truncated to a field, as a time."""
+
+    def call(self, name: str, args: list[Expression]) -> str | None:
+        """Return a function of :data:`mplang_ibis.engines.functions.SIMPLE`, or ``None``."""
+
+    def aggregate(self, name: str, args: list[Expression]) -> tuple[str, str] | None:
+        """Return what stands before and after the options of an aggregate; ``None`` if it lacks it.
+
+        The arguments stand in the first part, which ends within the parentheses of the call; the
+        second one begins after them.
+        """
