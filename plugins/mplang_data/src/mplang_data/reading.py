@@ -24,7 +24,7 @@ from mplang_data.sources.files import close_all
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _KEY = secrets.token_bytes(16)
-READER = "mplang_data.apart.query"
+READER = "mplang_data.source_reader"
 
 
 class Asked(NamedTuple):

@@ -19,7 +19,7 @@ from typing import NoReturn
 from mplang_data.apart import child
 
 MAX_FILES = 250  # sent at once: the kernel takes 253
-_PRELOADED = ("pyarrow", "mplang_ibis.ext", "mplang_data.apart.query")
+_PRELOADED = ("pyarrow", "mplang_ibis.ext", "mplang_data.source_reader")
 
 
 def main(number: int) -> None:
@@ -33,7 +33,7 @@ def main(number: int) -> None:
     for module in _PRELOADED:
         with contextlib.suppress(ImportError):  # of a package that is not installed
             importlib.import_module(module)
-    query = sys.modules.get("mplang_data.apart.query")
+    query = sys.modules.get("mplang_data.source_reader")
     if query is not None:
         query.prepare()
     gc.freeze()  # so that a child does not copy it when it collects garbage
