@@ -109,7 +109,6 @@ SAMPLES = (
 )
 
 
-@pytest.mark.usefixtures("way")
 class TestFeops(FeopSuite):
     family = "spu"
     claims_all = True
