@@ -104,7 +104,7 @@ def show(
         raise ConfigError(f"no worker of {config} answers at a control socket; --socket names one")
     for row in client.request("GET", "rules"):
         typer.echo(printable(f"// {row['file']} of rules {row['rules']}"))
-        typer.echo(printable(row["text"], keep="\n"))
+        typer.echo(printable(str(row["text"]), keep="\n"))
 
 
 @policy.command("test")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from importlib_metadata import entry_points
 
@@ -13,14 +13,14 @@ from mplang_core.ext import ConfigError
 GROUP = "mplang.control"
 
 
-class ControlClient(Protocol):
+class WorkerControl(Protocol):
     """Client of the commands that a worker takes while it runs."""
 
     @property
     def is_at_hand(self) -> bool:
         """Whether a worker answers."""
 
-    def request(self, method: str, *path: str, **query: str | None) -> Sequence[Any]:
+    def request(self, method: str, *path: str, **query: str | None) -> Sequence[dict[str, object]]:
         """Send a request, and return the rows of its response, each a dict.
 
         Raises:
@@ -30,7 +30,7 @@ class ControlClient(Protocol):
 
 def control_of(
     config: str, path: str | None, at: str | None, tls: str | None
-) -> ControlClient | None:
+) -> WorkerControl | None:
     """Return the client of a worker; ``None`` if none answers that the user has not named.
 
     Args:
@@ -49,7 +49,7 @@ def control_of(
             raise ConfigError("--socket and --at need mplang-http; install it")
         return None
     try:
-        client: ControlClient = make(config, path, at, tls)
+        client = make(config, path, at, tls)
     except ConfigError:
         if is_named:
             raise
@@ -58,6 +58,5 @@ def control_of(
 
 
 @functools.cache
-def _client() -> Any:
-    found = entry_points(group=GROUP, name="client")
-    return next((each.load() for each in found), None)
+def _client() -> Callable[..., WorkerControl] | None:
+    return next((each.load() for each in entry_points(group=GROUP, name="client")), None)

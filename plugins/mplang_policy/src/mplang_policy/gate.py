@@ -23,11 +23,11 @@ from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
 from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
-from mplang_policy.lineage import Lineage
+from mplang_policy.lineage import StoredLineage
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
-from mplang_policy.owner_view import Configured, OwnerView
+from mplang_policy.owner_view import OwnerView, RulesInForce
 from mplang_policy.package_versions import INSTALLED, Packages
 from mplang_policy.quota import Quota, Used
 from mplang_policy.record import refusal_of, shortened_fields
@@ -89,7 +89,7 @@ class Gate:
             self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
-        self._lineage = Lineage(party, self._ledger, self._recording, self._reading)
+        self._lineage = StoredLineage(party, self._ledger, self._recording, self._reading)
         self._owner = OwnerView(
             party, self._ledger, self._packages, self._recording, self._reading, self._configured
         )
@@ -191,8 +191,8 @@ class Gate:
                 self._ledger.add("stop", {})
         self._ledger.close()
 
-    def _configured(self) -> Configured:
-        return Configured(self._approvals, self._rules.current, self._names)
+    def _configured(self) -> RulesInForce:
+        return RulesInForce(self._approvals, self._rules.current, self._names)
 
     def _note_approvals(self, signed: Sequence[Signed], coordinator: str = "") -> None:
         """Record which approvals have come, or have other signatures than before."""
@@ -205,7 +205,7 @@ class Gate:
         self._noted |= {(each.id, each.signers) for each in new}
 
     @property
-    def lineage(self) -> Lineage:
+    def lineage(self) -> StoredLineage:
         """What stored values rest on."""
         return self._lineage
 

@@ -34,7 +34,7 @@ class Notice(NamedTuple):
     party: str
 
 
-class Recording(Protocol):
+class QuotaRecording(Protocol):
     """Method that opens a change of the ledger within the quota of a coordinator."""
 
     def __call__(
@@ -43,7 +43,7 @@ class Recording(Protocol):
         """Return the change, inside of ``with``."""
 
 
-class Lineage:
+class StoredLineage:
     """Lineage of what runs have stored, as a gate remembers it. Safe for threads, as its ledger is.
 
     Its methods raise an ``AdmissionError`` if the ledger cannot be used.
@@ -59,7 +59,7 @@ class Lineage:
         self,
         party: str,
         ledger: Ledger,
-        recording: Recording,
+        recording: QuotaRecording,
         reading: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._party, self._ledger = party, ledger
@@ -149,7 +149,7 @@ class Lineage:
         return tuple(self._notices)
 
     def notified(self, notice: Notice) -> None:
-        """Note that a party has answered a notice."""
+        """Record that a party has answered a notice."""
         coordinator, run, party = notice
         with self._recording(coordinator, always=True) as writing:
             writing.changed(lambda file: _notify(file, coordinator, run, party))
@@ -162,7 +162,7 @@ def _insert(writing: Writing, query: str, *row: str | int) -> None:
 
 
 def _notify(file: sqlite3.Connection, coordinator: str, run: str, party: str | None) -> bool:
-    """Note that a party knows that a run is withdrawn; return whether it takes part in the run."""
+    """Record that a party knows that a run is withdrawn; return whether it takes part in it."""
     query = "UPDATE partners SET notified = 1 WHERE coordinator = ?1 AND run = ?2 AND party = ?3"
     if party is not None:
         return file.execute(query, (coordinator, run, party)).rowcount > 0
@@ -171,7 +171,7 @@ def _notify(file: sqlite3.Connection, coordinator: str, run: str, party: str | N
 
 
 def _stop(file: sqlite3.Connection, coordinator: str, run: str) -> bool:
-    """Note that a run was stopped; return whether that is new."""
+    """Record that a run was stopped; return whether that is new."""
     if file.execute(_WITHDRAWN, (coordinator, run)).fetchone() is not None:
         return False
     file.execute("INSERT OR IGNORE INTO stopped VALUES (?, ?)", (coordinator, run))

@@ -11,7 +11,7 @@ from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals
 from mplang_policy.envelope import Signed
 from mplang_policy.ledger import Ledger
-from mplang_policy.lineage import Recording
+from mplang_policy.lineage import QuotaRecording
 from mplang_policy.names import Names
 from mplang_policy.package_versions import Packages
 from mplang_policy.record import shortened_fields
@@ -22,7 +22,7 @@ Row = dict[str, str | int | list[str]]
 REVOKED = "revoked"
 
 
-class Configured(NamedTuple):
+class RulesInForce(NamedTuple):
     """What of a gate's configuration counts now.
 
     Attributes:
@@ -55,9 +55,9 @@ class OwnerView:
         party: str,
         ledger: Ledger,
         packages: Packages,
-        recording: Recording,
+        recording: QuotaRecording,
         reading: Callable[[], AbstractContextManager[None]],
-        configured: Callable[[], Configured],
+        configured: Callable[[], RulesInForce],
     ) -> None:
         self._party, self._ledger, self._packages = party, ledger, packages
         self._recording, self._reading, self._configured = recording, reading, configured
@@ -87,7 +87,7 @@ class OwnerView:
         return rows
 
     def revoke(self, approval: str, by: str) -> None:
-        """Have an approval not count any more, at once and for good; that is on record once.
+        """Revoke an approval, at once and for good; that is on record once.
 
         Args:
             approval: its name.

@@ -170,8 +170,8 @@ class RemoteControl:
         """Send a request, and return the rows of its response; see :class:`Control`."""
         asked: dict[str, Any] = {name: each for name, each in query.items() if each is not None}
         try:
-            found = self._client.request(method, "control", "v1", *path, **asked)
-            return msgspec.convert(found, list[Row])
+            rows = self._client.request(method, "control", "v1", *path, **asked)
+            return msgspec.convert(rows, list[Row])
         except (msgspec.ValidationError, RecursionError):
             raise RunError(f"{self._client.name} answers as no worker of this version") from None
         finally:

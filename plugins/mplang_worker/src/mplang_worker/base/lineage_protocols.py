@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
-class Lineage(Protocol):
+class RunLineage(Protocol):
     """Lineage of what runs have stored. Safe for threads.
 
     Its methods raise an ``AdmissionError`` if the log cannot be used.
@@ -45,11 +45,11 @@ class Lineage(Protocol):
             Whether that party takes part in such a run which has stored something.
         """
 
-    def notices(self) -> Collection[Any]:
+    def notices(self) -> Collection[tuple[str, str, str]]:
         """Return what other parties do not know to be withdrawn: coordinator, run and party each.
 
         It is called every half second.
         """
 
-    def notified(self, notice: Any) -> None:
-        """Note that a party has answered one of these notices."""
+    def notified(self, notice: tuple[str, str, str]) -> None:
+        """Record that a party has answered one of these notices."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_check
 
 from mplang_analysis import RunRequest, StorageUse, Stored
 
-from mplang_worker.base.lineage_protocols import Lineage
-from mplang_worker.base.owner_protocols import OwnerView
+from mplang_worker.base.lineage_protocols import RunLineage
+from mplang_worker.base.owner_protocols import OwnerControl
 
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
@@ -269,11 +269,11 @@ class Gate(Protocol):
         """The public key by which it signs what it tells of its log, in hex."""
 
     @property
-    def lineage(self) -> Lineage:
+    def lineage(self) -> RunLineage:
         """What stored values rest on."""
 
     @property
-    def owner(self) -> OwnerView:
+    def owner(self) -> OwnerControl:
         """What its owner sees and changes while the worker runs."""
 
     def seen(self, peers: Sequence[str]) -> Mapping[str, str]:

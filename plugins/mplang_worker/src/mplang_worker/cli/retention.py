@@ -38,8 +38,8 @@ def retention(
         for name, keeps in rules:
             typer.echo(printable(f"{name}: {keeps}"))
     else:
-        found = [Expiring(*e) for section, fields in sections for e in section.expiring(fields)]
-        _list_expiring([*_expiring_sessions(worker, config), *found])
+        expiring = [Expiring(*e) for section, fields in sections for e in section.expiring(fields)]
+        _list_expiring([*_expiring_sessions(worker, config), *expiring])
 
 
 def _sections(config: WorkerConfig) -> Iterator[tuple[RetentionSection, Mapping[str, object]]]:

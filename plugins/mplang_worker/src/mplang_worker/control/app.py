@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
-from mplang_worker.base.owner_protocols import OwnerView
+from mplang_worker.base.owner_protocols import OwnerControl
 from mplang_worker.control.peer import ControlRole
 from mplang_worker.front.app import HANDLERS
 from mplang_worker.front.engines import Engines
@@ -73,7 +73,7 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
             raise RequestError(409, "ambiguous", f"{owners} have a session {name!r}: name one")
         return meant
 
-    def owner_view() -> OwnerView:
+    def owner_view() -> OwnerControl:
         if engines.gate.provider is None:
             raise RequestError(404, "no-gate", f"{config.name} has no gate: no rules, no approvals")
         return engines.gate.provider.owner
@@ -158,7 +158,7 @@ def create_control_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
     @api.route("DELETE", "/v1/approvals/{approval}", rows)
     async def revoke(request: Request, approval: ApprovalName) -> Response:
-        """Have an approval not count any more; what rests on it is stopped within a second."""
+        """Revoke an approval; what rests on it is stopped within a second."""
         by = _check(request, OWNERS)
         await in_thread(owner_view().revoke, approval, by)
         log.warning("%s: approval %s does not count any more", by, approval)

@@ -104,8 +104,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
         logs = sorted({each["log"] for each in await engines.gate.alarms()})
         lacks = bool(engines.readiness.missing) or engines.gate.state == "shut" or "own" in logs
         state = "lacking" if lacks and engines.state == "ready" else engines.state
-        found = {"state": state, **({"logs": logs} if logs else {})}
-        return JSONResponse(found, 200 if state == "ready" else 503)
+        ready = {"state": state, **({"logs": logs} if logs else {})}
+        return JSONResponse(ready, 200 if state == "ready" else 503)
 
     @api.route("GET", "/facts", Content(told.Facts))
     async def facts(request: Request) -> Response:

@@ -123,7 +123,7 @@ class FrontGate:
         if self._gate is None:
             return []
         try:
-            found = await in_thread(self._gate.alarms)
+            alarms = await in_thread(self._gate.alarms)
         except AdmissionError:  # which is logged, and nothing runs
             return []
         mine = "\0" if coordinator is None else shared_name(coordinator, "")[:-1]
@@ -134,7 +134,7 @@ class FrontGate:
                 "party": party if log == "peer" or party in known else "another coordinator",
                 "run": run if run.startswith(mine) else "",
             }
-            for log, party, run in found
+            for log, party, run in alarms
         ]
 
     def note(self, subject: str, about: Fields) -> None:

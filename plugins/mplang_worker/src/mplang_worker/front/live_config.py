@@ -150,7 +150,7 @@ class LiveConfig:
         self._end_removed()
 
     async def _commit(self, commits: Sequence[Commit]) -> None:
-        """Have a changed configuration count; where a part fails, all parts take back the old one.
+        """Commit a changed configuration; where a part fails, all parts take back the old one.
 
         Raises:
             Exception: that of the part, which is not ours.
@@ -166,7 +166,7 @@ class LiveConfig:
                 raise
 
     async def _take_back(self, part: ConfiguredPart) -> None:
-        """Have a part go on with the configuration that counts."""
+        """Restore in a part the configuration that counts."""
         try:
             commit = await in_thread(part.prepare, self._config)
             commit()

@@ -9,19 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 from urllib.parse import urlencode
 
 from mplang_core.ext import AdmissionError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.errors import RequestError
-from mplang_worker.base.lineage_protocols import Lineage
+from mplang_worker.base.lineage_protocols import RunLineage
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.stop_notices import StopNotices
 from mplang_worker.front.threads import in_thread
 
 INTERVAL = 0.5  # seconds between two looks at what was withdrawn
 STORED = "/v1/stored"
+Notice: TypeAlias = tuple[str, str, str]
+"""Coordinator and name of a run that is withdrawn, and the peer that is to know it."""
+
 log = logging.getLogger("mplang.http.front")
 
 
@@ -56,17 +59,18 @@ class Withdrawals:
                 notices = await in_thread(gate.lineage.notices)
             except AdmissionError:  # which is logged, and nothing begins meanwhile
                 continue
-            by_peer: dict[str, list[Any]] = {}
+            by_peer: dict[str, list[Notice]] = {}
             for each in notices:
-                by_peer.setdefault(each.party, []).append(each)
+                by_peer.setdefault(each[2], []).append(each)
             for peer in by_peer.keys() & (self._config.peers or {}).keys() - self._busy:
                 self._busy.add(peer)
                 self._engines.begin(self._notify(gate.lineage, peer, by_peer[peer]))
 
-    async def _notify(self, lineage: Lineage, peer: str, notices: Sequence[Any]) -> None:
+    async def _notify(self, lineage: RunLineage, peer: str, notices: Sequence[Notice]) -> None:
         try:
             for each in notices:
-                path = f"{STORED}/{each.run}?{urlencode({'coordinator': each.coordinator})}"
+                coordinator, run, _ = each
+                path = f"{STORED}/{run}?{urlencode({'coordinator': coordinator})}"
                 if not await self._engines.notices.deliver(peer, path, self._address):
                     return  # it is tried again
                 await in_thread(lineage.notified, each)
