@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -20,6 +20,7 @@ from mplang_data.sources.csv_types import (
     EXPONENT,
     MISSING,
     NUMBERS,
+    Bools,
     CsvColumn,
     column_of,
     formats_of,
@@ -34,6 +35,7 @@ from mplang_data.sources.csv_values import GROUPS, NumberFormat
 from mplang_data.sources.csv_words import Buffer, Fields, Words
 
 STRING = "string"
+_CODES = "it has codes with leading zeros, or numbers beyond int64"
 _DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 
 
@@ -126,26 +128,18 @@ class _Columns:
         if type is not None:
             self.types[name] = type
 
-    def settle(self, find: Callable[[CsvColumn], str | None]) -> None:
-        """Settle the columns whose type a function returns."""
-        for name, column in list(self.open.items()):
-            type = find(column)
-            if type is not None:
-                self.close(name, type)
-
 
 def _find_plain(made: _Columns) -> None:
     """Find columns without values, of bools, and of what programs write."""
-    true, false = list[str](), list[str]()
+    words = list[Bools]()
     for name, column in list(made.open.items()):
-        bools = words_of_bools(column)
         if column.words.null_count == len(column.words):
             made.close(name, None)
             if len(column.words):
                 made.doubts.append(f"column {name!r} has no values, so no type, and is not offered")
-        elif bools is not None:
+        elif (bools := words_of_bools(column, made.known)) is not None:
             made.close(name, "bool")
-            true, false = [*true, *bools[0]], [*false, *bools[1]]
+            words.append(bools)
         elif name in _by_column(made.known):
             continue
         elif (type := plain_type(column)) is not None:
@@ -156,22 +150,22 @@ def _find_plain(made: _Columns) -> None:
                     f"{{{name!r}: '%Y%m%d'}}"
                 )
             if type == STRING:
-                made.reasons.append(
-                    f"column {name!r} is of strings: it has codes with leading zeros, or numbers "
-                    "beyond int64"
-                )
+                made.reasons.append(f"column {name!r} is of strings: {_CODES}")
+    _set_words(made, words)
+
+
+def _set_words(made: _Columns, bools: Sequence[Bools]) -> None:
     plain = CsvOptions()
-    letters = [word for word in (*true, *false) if len(word) == 1]
-    for field, words, known in (
-        ("true_words", true, plain.true_words), ("false_words", false, plain.false_words),
-    ):  # fmt: skip
-        if not set(words) <= set(known) and field not in made.known:
-            made.options[field] = sorted(set(words))
-            sentence = f"{field} {', '.join(sorted(set(words)))}: a column has no others"
-            if letters:
-                made.doubts.append(f"{sentence}; offer it as a string if it is of no bools")
-            else:
-                made.reasons.append(sentence)
+    for field, known in (("true_words", plain.true_words), ("false_words", plain.false_words)):
+        words = sorted({word for each in bools for word in getattr(each, field)})
+        if set(words) <= set(known) or field in made.known:
+            continue
+        made.options[field] = words
+        sentence = f"{field} {', '.join(words)}: a column has no others"
+        if any(len(word) == 1 for word in words):
+            made.doubts.append(f"{sentence}; offer it as a string if it is of no bools")
+        else:
+            made.reasons.append(sentence)
 
 
 def _by_column(known: Fields) -> set[str]:
@@ -271,8 +265,9 @@ def _said(numbers: NumberFormat) -> str:
 
 def _note_numbers(made: _Columns, column: CsvColumn, numbers: NumberFormat) -> None:
     name, plain = column.name, column._replace(words=numbers.plain(column.words))
-    if made.types[name] == STRING and plain.any(EXPONENT):
-        made.doubts.append(f"column {name!r} is of strings: 12E4 is a code, and no number there")
+    if made.types[name] == STRING:
+        why = "12E4 is a code, and no number there" if plain.any(EXPONENT) else _CODES
+        made.doubts.append(f"column {name!r} is of strings: {why}")
     lengths = pc.unique(pc.utf8_length(column.words.drop_null()))
     may_be_codes = len(lengths) == 1 < len(column.words) and "thousands" not in made.known
     if made.types[name] == "int64" and may_be_codes:

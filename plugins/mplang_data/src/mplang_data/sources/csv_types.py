@@ -147,19 +147,37 @@ def _at(column: CsvColumn) -> CsvColumn:
     return column._replace(words=words)
 
 
-def words_of_bools(column: CsvColumn) -> tuple[list[str], list[str]] | None:
-    """Return the words for true and those for false, if a column has no others."""
-    words = pc.unique(column.words.drop_null())
-    if not 0 < len(words) <= 8:
+class Bools(NamedTuple):
+    """Words of a column of bools.
+
+    Attributes:
+        true_words: those for true.
+        false_words: those for false.
+    """
+
+    true_words: list[str]
+    false_words: list[str]
+
+
+def words_of_bools(column: CsvColumn, known: Fields) -> Bools | None:
+    """Return the words for true and those for false, if a column has no others.
+
+    Args:
+        column: the column.
+        known: what the owner says, as fields of :class:`CsvOptions`.
+    """
+    unique = pc.unique(column.words.drop_null())
+    if not 0 < len(unique) <= 8:
         return None
-    lower = {word.lower(): word for word in words.to_pylist()}
+    words = unique.to_pylist()
+    if "true_words" in known or "false_words" in known:
+        true, false = (known.get(each, ()) for each in Bools._fields)
+        return Bools([], []) if {*words} <= {*true, *false} else None
     for true, false in TRUE_AND_FALSE:
-        if lower.keys() <= {true, false} and (true == "true" or len(lower) == 2):
-            spelled = words.to_pylist()
-            return (
-                [word for word in spelled if word.lower() == true],
-                [word for word in spelled if word.lower() == false],
-            )
+        lower = {word.lower() for word in words}
+        if lower <= {true, false} and (true == "true" or len(lower) == 2):
+            pair = ([word for word in words if word.lower() == each] for each in (true, false))
+            return Bools(*pair)
     return None
 
 
@@ -192,7 +210,9 @@ def number_type(column: CsvColumn, numbers: NumberFormat) -> str:
     plain = column._replace(words=numbers.plain(column.words))
     if plain.any(_CODE) or plain.any(EXPONENT):
         return "string"
-    return "int64" if plain.all(_DIGITS) and plain.casts(pa.int64()) else "double"
+    if plain.all(_DIGITS):
+        return "int64" if plain.casts(pa.int64()) else "string"
+    return "double"
 
 
 def formats_of(column: CsvColumn, known: Fields) -> Iterator[tuple[str, str]]:
