@@ -1,6 +1,6 @@
 """DuckDB's SQL on other engines: what runs there is generated from DuckDB's syntax tree.
 
-A program has one SQL, DuckDB's. Where its tables are in PostgreSQL or Spark, the engine runs a
+A program has one SQL, DuckDB's. Where its tables are in PostgreSQL, say, the engine runs a
 statement of its own, made from the tree that DuckDB's parser gives: each node by a rule that is
 known to answer as DuckDB does, with its types. Whatever has no rule is refused, by a row of the
 table of differences.

@@ -71,8 +71,6 @@ def _is_same(ctx: Context, source: SqlType, kind: SqlType) -> bool:
         return is_integer(source) or is_integer(kind)
     if source in (FLOAT, DOUBLE) and kind.name == "decimal":
         ctx.refuse("float-to-decimal", f"a cast of {source} to {kind}")
-    if source in (FLOAT, DOUBLE) and is_integer(kind) and ctx.dialect.name == "spark":
-        ctx.refuse("float-to-integer", f"a cast of {source} to {kind}")
     return (is_number(source) and is_number(kind)) or (source in _TIMES and kind in _TIMES)
 
 

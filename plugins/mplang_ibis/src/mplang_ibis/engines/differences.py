@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ENGINES = ("postgresql", "spark")
-"""Engines, beside DuckDB, that a catalogue may publish."""
+ENGINES = ("postgresql",)
+"""Engines, beside DuckDB, that a catalogue may publish, and that SQL is translated for."""
 
 
 class Difference(NamedTuple):
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
         return f"{self.what}: DuckDB {self.duckdb}, {_TITLES.get(engine, engine)} {other}"
 
 
-_TITLES = {"postgresql": "PostgreSQL", "spark": "Spark"}
+_TITLES = {"postgresql": "PostgreSQL"}
 
 
 def _row(
@@ -60,10 +60,6 @@ DIFFERENCES: Mapping[str, Difference] = {
         "floats as decimals", "rounds what the float is", "rounds its first 15 digits",
         "floor(x * 100 + 0.5) / 100, or have the owner offer a decimal",
         "CAST(g AS DECIMAL(18, 2))", "CAST(g AS numeric(18, 2))", "floor(g * 100 + 0.5) / 100",
-    ),
-    "float-to-integer": Difference(
-        "floats as integers", "rounds to the nearest, halves to even", {"spark": "truncates"},
-        "floor(x + 0.5) or trunc(x)", "", "", "",
     ),
     "float-to-text": _row(
         "floats as text", "writes 1.0", "writes 1",
