@@ -6,17 +6,17 @@ known to answer as DuckDB does, with its types. Whatever has no rule is refused,
 table of differences.
 """
 
-from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, Difference
-from mplang_ibis.engines.expression import Refusal
-from mplang_ibis.engines.statements import Offered, Statement, refusal, to_dialect
+from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, DialectDifference
+from mplang_ibis.engines.expression import EngineRefusal
+from mplang_ibis.engines.statements import Offered, SqlStatement, refusal, to_dialect
 
 __all__ = [
     "DIFFERENCES",
     "ENGINES",
-    "Difference",
+    "DialectDifference",
+    "EngineRefusal",
     "Offered",
-    "Refusal",
-    "Statement",
+    "SqlStatement",
     "refusal",
     "to_dialect",
 ]

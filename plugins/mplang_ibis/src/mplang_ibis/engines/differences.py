@@ -12,7 +12,7 @@ ENGINES = ("postgresql",)
 """Engines, beside DuckDB, that a catalogue may publish, and that SQL is translated for."""
 
 
-class Difference(NamedTuple):
+class DialectDifference(NamedTuple):
     """Row of the table.
 
     Attributes:
@@ -45,11 +45,11 @@ _TITLES = {"postgresql": "PostgreSQL"}
 def _row(
     what: str, duckdb: str, other: str, instead: str, example: str = "", naive: str = "",
     written: str = "",
-) -> Difference:  # fmt: skip
-    return Difference(what, duckdb, {"postgresql": other}, instead, example, naive, written)
+) -> DialectDifference:  # fmt: skip
+    return DialectDifference(what, duckdb, {"postgresql": other}, instead, example, naive, written)
 
 
-DIFFERENCES: Mapping[str, Difference] = {
+DIFFERENCES: Mapping[str, DialectDifference] = {
     "round": _row(
         "rounding of floats", "rounds halves away from zero", "rounds them to even",
         "floor(x + 0.5), or round(CAST(x AS DECIMAL(…))) of a column that is a decimal",
