@@ -1,4 +1,9 @@
-"""Extension interface: SQL for kernels of other packages. Imports DuckDB."""
+"""Extension interface: SQL for kernels and readers of other packages. Imports DuckDB, Arrow."""
 
+from mplang_ibis.engines import Offered as Offered
+from mplang_ibis.engines.run_postgresql import (
+    Bounds as Bounds,
+    run_on_postgresql as run_on_postgresql,
+)
 from mplang_ibis.query import run_sql as run_sql
 from mplang_ibis.sql import quoted as quoted
