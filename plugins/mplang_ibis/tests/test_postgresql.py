@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from mplang_ibis import query
 from mplang_ibis.engines import DIFFERENCES, Offered, refusal, to_dialect
-from mplang_ibis.engines.postgresql import PostgreSql
+from mplang_ibis.engines.postgresql import PostgreSqlDialect
 from mplang_ibis.engines.run_postgresql import Bounds, run_on_postgresql
 from mplang_ibis.engines.types import type_of_column
 from mplang_tables import arrow
@@ -27,7 +27,7 @@ GIVES = TableType((("x", "int64"),))
 @pytest.fixture(scope="module")
 def connection(server):
     """Connect to a database with the table of odd values."""
-    dialect = PostgreSql()
+    dialect = PostgreSqlDialect()
     columns = [f'"{n}" {dialect.type_name(type_of_column(t))}' for n, t in odd_rows.KIND.columns]
     server.execute(f"CREATE TABLE odd ({', '.join(columns)})")
     with psycopg.connect(server.place, autocommit=True) as made:

@@ -18,7 +18,7 @@ import tpch_data
 from ibis.backends.tests.tpc import conftest
 from mplang_ibis import query
 from mplang_ibis.engines import Offered, refusal
-from mplang_ibis.engines.postgresql import PostgreSql
+from mplang_ibis.engines.postgresql import PostgreSqlDialect
 from mplang_ibis.engines.run_postgresql import run_on_postgresql
 from mplang_ibis.engines.types import type_of_column
 from mplang_tables import arrow
@@ -58,7 +58,7 @@ def there(server, tables):
 
 
 def _fill(connection, name, data):
-    dialect = PostgreSql()
+    dialect = PostgreSqlDialect()
     kinds = [(f.name, dialect.type_name(type_of_column(str(f.type)))) for f in data.schema]
     columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds)
     connection.execute(f"CREATE TABLE {name} ({columns})")

@@ -41,8 +41,8 @@ class _Walk:
         """Check the ops of a graph, and return which of its results are data sets as they are."""
         for op in graph.ops:
             if op.opcode == "data.read":
-                found = self._read(op, parties)
-                reads |= {op.outputs[0]: found} if found else {}
+                data_set = self._read(op, parties)
+                reads |= {op.outputs[0]: data_set} if data_set else {}
             elif op.regions:
                 self._regions(op, parties, reads)
             else:
@@ -59,9 +59,9 @@ class _Walk:
         pairs = zip(region.inputs, op.inputs, strict=True)
         inner = {mine: reads[value] for mine, value in pairs if value in reads}
         results = self.graph(region, control.parties or parties, inner)
-        for value, found in zip(op.outputs, results, strict=True):
-            if found:
-                reads[value] = found
+        for value, data_set in zip(op.outputs, results, strict=True):
+            if data_set:
+                reads[value] = data_set
 
     def _read(self, op: Operation, parties: Mask) -> _Read | None:
         if len(parties) != 1:

@@ -126,7 +126,7 @@ def _query(asked: Mapping[str, Any], tables: Sequence[Table], file: int) -> dict
     at_source.leave(con, [path for each in tables for path in _paths(each)], asked["size"])
     for each in tables:
         _attach(con, each)
-    bounds = at_source.Bounds(asked["size"], asked["seconds"], result["rows"], result["size"])
+    bounds = at_source.QueryBounds(asked["size"], asked["seconds"], result["rows"], result["size"])
     with _writer(file, gives) as write:
         try:
             at_source.run(con, asked["sql"], names, gives, bounds, write)

@@ -33,7 +33,7 @@ class DamagedError(Exception):
     """DuckDB cannot read a source."""
 
 
-class Bounds(NamedTuple):
+class QueryBounds(NamedTuple):
     """What a query may take.
 
     Attributes:
@@ -85,7 +85,7 @@ def run(
     sql: str,
     names: Collection[str],
     gives: TableType,
-    bounds: Bounds,
+    bounds: QueryBounds,
     write: Callable[[Any], None],
 ) -> int:
     """Run one SELECT on a connection that knows its tables.

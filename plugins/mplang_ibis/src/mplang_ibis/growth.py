@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from mplang_ibis.query import nodes
-from mplang_ibis.syntax import fold
+from mplang_ibis.syntax import Node, fold
 
 MAX_GROWTH = 1024  # times, in one query
-
-Node: TypeAlias = Mapping[str, Any]
 
 _TOGETHER = {"concat", "||"}
 _BETWEEN = {"array_to_string": 1, "string_agg": 1, "group_concat": 1, "listagg": 1}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set as AbstractSet
-from typing import Any
+from typing import Any, TypeAlias
+
+Node: TypeAlias = Mapping[str, Any]
 
 SELECT = {
     "type", "modifiers", "select_list", "from_table", "where_clause", "group_expressions",
@@ -34,7 +36,7 @@ def fold(name: str) -> str:
     return name.translate(_ASCII)
 
 
-def expect(node: Mapping[str, Any], keys: AbstractSet[str]) -> None:
+def expect(node: Node, keys: AbstractSet[str]) -> None:
     """Refuse a node that has more than is understood.
 
     Raises:

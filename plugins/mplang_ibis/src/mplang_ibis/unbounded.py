@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from mplang_core import MPLangError
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.growth import MAX_GROWTH, growth
 from mplang_ibis.patterns import OPERATORS, is_linear
 from mplang_ibis.query import nodes, parse
-from mplang_ibis.syntax import JOIN, SELECT, UNION as SETS, fold
+from mplang_ibis.syntax import JOIN, SELECT, UNION as SETS, Node, fold
 
 MAX_READS = 100  # of tables, each WITH written out: thirty that double each other read 2**30
 MAX_GROUPINGS = 16  # of GROUPING SETS, CUBE and ROLLUP
@@ -41,8 +41,6 @@ _WHOLE = {
     "quantile_disc",
 }  # fmt: skip
 """Aggregates that have to see all rows of a window again where it moves."""
-
-Node: TypeAlias = Mapping[str, Any]
 
 _AGGREGATES = FUNCTIONS - ROW_WISE - {"unnest"}
 _EQUAL = ("COMPARE_EQUAL", "COMPARE_NOT_DISTINCT_FROM")

@@ -192,8 +192,8 @@ def engine_of(kind: str) -> str | None:
         >>> engine_of("parquet"), engine_of("postgresql")
         (None, 'postgresql')
     """
-    found: str | None = getattr(source_of(kind), "engine", None)
-    return found
+    engine: str | None = getattr(source_of(kind), "engine", None)
+    return engine
 
 
 def engines() -> list[str]:

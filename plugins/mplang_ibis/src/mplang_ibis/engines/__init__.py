@@ -1,22 +1,22 @@
 """DuckDB's SQL on other engines: what runs there is generated from DuckDB's syntax tree.
 
-A program has one SQL, DuckDB's. Where its tables are in PostgreSQL or Spark, the engine runs a
+A program has one SQL, DuckDB's. Where its tables are in PostgreSQL, say, the engine runs a
 statement of its own, made from the tree that DuckDB's parser gives: each node by a rule that is
 known to answer as DuckDB does, with its types. Whatever has no rule is refused, by a row of the
 table of differences.
 """
 
-from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, Difference
-from mplang_ibis.engines.expression import Refusal
-from mplang_ibis.engines.statements import Offered, Statement, refusal, to_dialect
+from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, DialectDifference
+from mplang_ibis.engines.expression import EngineRefusal
+from mplang_ibis.engines.statements import Offered, SqlStatement, refusal, to_dialect
 
 __all__ = [
     "DIFFERENCES",
     "ENGINES",
-    "Difference",
+    "DialectDifference",
+    "EngineRefusal",
     "Offered",
-    "Refusal",
-    "Statement",
+    "SqlStatement",
     "refusal",
     "to_dialect",
 ]

@@ -33,7 +33,7 @@ def cast(ctx: Context, value: Expression, kind: SqlType) -> Expression:
     """Return a value of a type.
 
     Raises:
-        RefusedError: the engine would give another value.
+        NotTranslatedError: the engine would give another value.
     """
     source = value.type
     if source == kind:
@@ -71,8 +71,6 @@ def _is_same(ctx: Context, source: SqlType, kind: SqlType) -> bool:
         return is_integer(source) or is_integer(kind)
     if source in (FLOAT, DOUBLE) and kind.name == "decimal":
         ctx.refuse("float-to-decimal", f"a cast of {source} to {kind}")
-    if source in (FLOAT, DOUBLE) and is_integer(kind) and ctx.dialect.name == "spark":
-        ctx.refuse("float-to-integer", f"a cast of {source} to {kind}")
     return (is_number(source) and is_number(kind)) or (source in _TIMES and kind in _TIMES)
 
 
@@ -80,7 +78,7 @@ def unify(ctx: Context, values: Sequence[Expression]) -> tuple[list[Expression],
     """Return values cast to the type that DuckDB gives them together, and that type.
 
     Raises:
-        RefusedError: they have none that is known.
+        NotTranslatedError: they have none that is known.
     """
     kind = together(ctx, values)
     return [cast(ctx, value, kind) for value in values], kind
@@ -100,16 +98,16 @@ def together(ctx: Context, values: Sequence[Expression]) -> SqlType:
         loose = [each for each in others if each.is_literal]
     if not firm:
         return STRING if texts else INT32
-    found: SqlType | None = firm[0].type
+    result: SqlType | None = firm[0].type
     for each in firm[1:]:
-        found = found and common_type(found, each.type)
+        result = result and common_type(result, each.type)
     for each in loose:
-        if found and not (is_integer(found) and fits(each.value, found)):
-            found = common_type(found, each.type)
-    if found is None:
+        if result and not (is_integer(result) and fits(each.value, result)):
+            result = common_type(result, each.type)
+    if result is None:
         kinds = ", ".join(dict.fromkeys(str(each.type) for each in values))
         ctx.refuse("single" if "FLOAT" in kinds else "mixed", f"values of {kinds} together")
-    return found
+    return result
 
 
 def as_double(ctx: Context, value: Expression) -> Expression:

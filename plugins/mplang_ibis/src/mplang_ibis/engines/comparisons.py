@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mplang_ibis.engines.casts import cast, unify
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
-from mplang_ibis.engines.names import Scope
+from mplang_ibis.engines.names import NameScope
 from mplang_ibis.engines.types import BOOL, NULL, is_exact
-
-Node = Mapping[str, Any]
+from mplang_ibis.syntax import Node
 
 _OF_ORDER = ("<", ">", "<=", ">=")
 
@@ -32,13 +28,13 @@ def comparable(ctx: Context, *sides: Expression) -> list[Expression]:
     return unify(ctx, sides)[0]
 
 
-def condition(ctx: Context, node: Node, scope: Scope, depth: int = 0) -> str:
+def condition(ctx: Context, node: Node, scope: NameScope, depth: int = 0) -> str:
     """Return the SQL of an expression that is true, false or null.
 
     Raises:
-        RefusedError: it is none, or is refused.
+        NotTranslatedError: it is none, or is refused.
     """
-    found = ctx.translate(node, scope, depth)
-    if found.type not in (BOOL, NULL):
-        ctx.refuse("condition", f"a condition of the type {found.type}")
-    return cast(ctx, found, BOOL).sql
+    result = ctx.translate(node, scope, depth)
+    if result.type not in (BOOL, NULL):
+        ctx.refuse("condition", f"a condition of the type {result.type}")
+    return cast(ctx, result, BOOL).sql

@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
@@ -24,6 +23,7 @@ from mplang_ibis.engines.types import (
     SqlType,
     decimal,
 )
+from mplang_ibis.syntax import Node
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?")
@@ -31,16 +31,16 @@ _NOT_FINITE = ("nan", "inf", "-inf", "infinity", "-infinity")
 _INTEGERS = {"INTEGER": INT32, "BIGINT": INT64, "HUGEINT": INT128}
 
 
-def constant(ctx: Context, given: Mapping[str, Any]) -> Expression:
+def constant(ctx: Context, node: Node) -> Expression:
     """Return a constant.
 
     Raises:
-        RefusedError: it is of a type that the engine lacks.
+        NotTranslatedError: it is of a type that the engine lacks.
     """
-    kind = given["type"]
-    value: Any = given.get("value")
+    kind = node["type"]
+    value = node.get("value", "")  # DuckDB leaves out what is empty
     name = kind["id"]
-    if given["is_null"]:
+    if node["is_null"]:
         return Expression("NULL", NULL)
     if isinstance(value, Mapping):  # 128 bits
         value = (value["upper"] << 64) + value["lower"]
@@ -49,14 +49,14 @@ def constant(ctx: Context, given: Mapping[str, Any]) -> Expression:
         scale = info.get("scale", 0)
         return made(ctx, Decimal(value).scaleb(-scale), decimal(info["width"], scale))
     if name in _INTEGERS:
-        found = made(ctx, value, _INTEGERS[name])
-        return found._replace(is_literal=name != "HUGEINT")
+        result = made(ctx, value, _INTEGERS[name])
+        return result._replace(is_literal=name != "HUGEINT")
     if name == "DOUBLE":
         return made(ctx, float(value), DOUBLE)
     if name == "BOOLEAN":
         return made(ctx, bool(value), BOOL)
     if name == "VARCHAR":
-        return made(ctx, value or "", STRING)
+        return made(ctx, value, STRING)
     return ctx.refuse("type", f"a constant of the type {name}")
 
 
@@ -71,7 +71,7 @@ def read(ctx: Context, text: str, kind: SqlType) -> Expression:
     """Return what a text stands for, where DuckDB casts a constant.
 
     Raises:
-        RefusedError: it is not written as all engines read it.
+        NotTranslatedError: it is not written as all engines read it.
     """
     try:
         if kind == BOOL and text.lower() in ("true", "false", "t", "f"):

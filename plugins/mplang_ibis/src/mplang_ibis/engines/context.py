@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from mplang_ibis.engines.dialect import Dialect
+from mplang_ibis.engines.dialect import SqlDialect
 from mplang_ibis.engines.differences import DIFFERENCES
-from mplang_ibis.engines.expression import Expression, Query, Refusal, RefusedError
+from mplang_ibis.engines.expression import EngineRefusal, Expression, NotTranslatedError, Query
 
 MAX_LENGTH = 1 << 20  # characters of a statement; some templates write an operand twice
 MAX_WORK = 1 << 25  # characters of all expressions that are made on the way
@@ -33,12 +33,12 @@ class Context:
     """
 
     def __init__(
-        self, dialect: Dialect, translate: Callable[..., Expression], query: Callable[..., Query]
+        self, dialect: SqlDialect, translate: Callable[..., Expression], query: Callable[..., Query]
     ) -> None:
         self.dialect = dialect
         self.translate = functools.partial(translate, self)
         self.query = functools.partial(query, self)
-        self.refusals: list[Refusal] = []
+        self.refusals: list[EngineRefusal] = []
         self.sums_floats = False
         self._names = 0
         self._work = self._parts = 0
@@ -52,20 +52,20 @@ class Context:
         """Refuse a part of the SQL by a row of the table of differences.
 
         Raises:
-            RefusedError: always.
+            NotTranslatedError: always.
         """
         row = DIFFERENCES[key]
-        refusal = Refusal(part, row.reason(self.dialect.name), row.instead)
+        refusal = EngineRefusal(part, row.reason(self.dialect.name), row.instead)
         if refusal not in self.refusals:
             self.refusals.append(refusal)
-        raise RefusedError
+        raise NotTranslatedError
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Go on after a part that is refused, so that the next ones are looked at, too."""
         try:
             yield
-        except RefusedError:
+        except NotTranslatedError:
             if not self.refusals:
                 raise
 

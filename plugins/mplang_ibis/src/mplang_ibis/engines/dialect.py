@@ -8,7 +8,7 @@ from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import SqlType
 
 
-class Dialect(Protocol):
+class SqlDialect(Protocol):
     """SQL of one engine. Operands need no parentheses, and results need none.
 
     Attributes:

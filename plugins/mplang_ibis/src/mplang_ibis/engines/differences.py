@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ENGINES = ("postgresql", "spark")
-"""Engines, beside DuckDB, that a catalogue may publish."""
+ENGINES = ("postgresql",)
+"""Engines, beside DuckDB, that a catalogue may publish, and that SQL is translated for."""
 
 
-class Difference(NamedTuple):
+class DialectDifference(NamedTuple):
     """Row of the table.
 
     Attributes:
@@ -39,17 +39,17 @@ class Difference(NamedTuple):
         return f"{self.what}: DuckDB {self.duckdb}, {_TITLES.get(engine, engine)} {other}"
 
 
-_TITLES = {"postgresql": "PostgreSQL", "spark": "Spark"}
+_TITLES = {"postgresql": "PostgreSQL"}
 
 
 def _row(
     what: str, duckdb: str, other: str, instead: str, example: str = "", naive: str = "",
     written: str = "",
-) -> Difference:  # fmt: skip
-    return Difference(what, duckdb, {"postgresql": other}, instead, example, naive, written)
+) -> DialectDifference:  # fmt: skip
+    return DialectDifference(what, duckdb, {"postgresql": other}, instead, example, naive, written)
 
 
-DIFFERENCES: Mapping[str, Difference] = {
+DIFFERENCES: Mapping[str, DialectDifference] = {
     "round": _row(
         "rounding of floats", "rounds halves away from zero", "rounds them to even",
         "floor(x + 0.5), or round(CAST(x AS DECIMAL(…))) of a column that is a decimal",
@@ -60,10 +60,6 @@ DIFFERENCES: Mapping[str, Difference] = {
         "floats as decimals", "rounds what the float is", "rounds its first 15 digits",
         "floor(x * 100 + 0.5) / 100, or have the owner offer a decimal",
         "CAST(g AS DECIMAL(18, 2))", "CAST(g AS numeric(18, 2))", "floor(g * 100 + 0.5) / 100",
-    ),
-    "float-to-integer": Difference(
-        "floats as integers", "rounds to the nearest, halves to even", {"spark": "truncates"},
-        "floor(x + 0.5) or trunc(x)", "", "", "",
     ),
     "float-to-text": _row(
         "floats as text", "writes 1.0", "writes 1",

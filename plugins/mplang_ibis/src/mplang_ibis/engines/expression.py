@@ -29,7 +29,7 @@ class Expression(NamedTuple):
         return self.type == NULL
 
 
-class Refusal(NamedTuple):
+class EngineRefusal(NamedTuple):
     """What another engine would answer in another way than DuckDB.
 
     Attributes:
@@ -43,11 +43,11 @@ class Refusal(NamedTuple):
     instead: str
 
 
-class RefusedError(Exception):
+class NotTranslatedError(Exception):
     """A part of the SQL is refused; those that depend on it are not looked at."""
 
 
-class Column(NamedTuple):
+class SqlColumn(NamedTuple):
     """Column of a table in FROM.
 
     Attributes:
@@ -70,4 +70,4 @@ class Query(NamedTuple):
     """
 
     sql: str
-    columns: Sequence[Column]
+    columns: Sequence[SqlColumn]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
 
 from mplang_ibis.engines import constants, functions, names, windows
 from mplang_ibis.engines.casts import cast, unify
 from mplang_ibis.engines.comparisons import comparable, compare, condition
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
-from mplang_ibis.engines.names import Scope
+from mplang_ibis.engines.names import NameScope
 from mplang_ibis.engines.types import BOOL, STRING, type_of_cast
-from mplang_ibis.syntax import fold
-
-Node: TypeAlias = Mapping[str, Any]
+from mplang_ibis.syntax import Node, fold
 
 _COMPARISONS = {
     "COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<",
@@ -26,11 +23,11 @@ _COMMON = {"class", "type", "alias", "query_location"}
 _DEPTH = 200  # of nodes within nodes
 
 
-def translate(ctx: Context, node: Node, scope: Scope, depth: int = 0) -> Expression:
+def translate(ctx: Context, node: Node, scope: NameScope, depth: int = 0) -> Expression:
     """Return an expression in the engine's SQL.
 
     Raises:
-        RefusedError: the engine would answer in another way, or it is not known.
+        NotTranslatedError: the engine would answer in another way, or it is not known.
     """
     kind = node["class"]
     handler = _HANDLERS.get(kind)
@@ -50,17 +47,17 @@ def _expect(ctx: Context, node: Node, *keys: str) -> None:
         ctx.refuse("syntax", f"{', '.join(sorted(unknown))} of {node['class'].lower()}")
 
 
-def _constant(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _constant(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "value")
     return constants.constant(ctx, node["value"])
 
 
-def _column(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _column(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "column_names")
     path = node["column_names"]
-    found = scope.find(ctx, path)
-    if found is not None:
-        return names.column(ctx, found)
+    result = scope.find(ctx, path)
+    if result is not None:
+        return names.column(ctx, result)
     name = fold(path[-1])
     if len(path) > 1 or name not in scope.items or name in scope.following:
         ctx.refuse("name", ".".join(path))
@@ -71,7 +68,7 @@ def _column(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
         scope.following.discard(name)
 
 
-def _cast(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _cast(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "child", "cast_type", "try_cast")
     if node["try_cast"]:
         ctx.refuse("try_cast", "TRY_CAST")
@@ -81,13 +78,13 @@ def _cast(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     return cast(ctx, translate(ctx, node["child"], scope, depth), kind)
 
 
-def _comparison(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _comparison(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "left", "right")
     sides = [translate(ctx, node[side], scope, depth) for side in ("left", "right")]
     return compare(ctx, _COMPARISONS[node["type"]], *sides)
 
 
-def _between(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _between(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "input", "lower", "upper")
     parts = [translate(ctx, node[part], scope, depth) for part in ("input", "lower", "upper")]
     low = compare(ctx, ">=", parts[0], parts[1])
@@ -95,14 +92,14 @@ def _between(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     return Expression(f"({low.sql} AND {high.sql})", BOOL)
 
 
-def _conjunction(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _conjunction(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "children")
     word = " AND " if node["type"] == "CONJUNCTION_AND" else " OR "
     parts = [condition(ctx, each, scope, depth) for each in node["children"]]
     return Expression(f"({word.join(parts)})", BOOL)
 
 
-def _case(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _case(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "case_checks", "else_expr")
     whens = [condition(ctx, each["when_expr"], scope, depth) for each in node["case_checks"]]
     values = [translate(ctx, each["then_expr"], scope, depth) for each in node["case_checks"]]
@@ -113,7 +110,7 @@ def _case(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     return Expression(f"CASE {body} ELSE {values[-1].sql} END", kind)
 
 
-def _operator(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _operator(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "children")
     kind, children = node["type"], node["children"]
     if kind == "OPERATOR_NOT":
@@ -149,7 +146,7 @@ _OPERATORS: Mapping[str, Callable[[Context, Sequence[Expression]], Expression]] 
 }
 
 
-def _subquery(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _subquery(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(ctx, node, "subquery_type", "subquery", "child", "comparison_type")
     kind = node["subquery_type"]
     made = ctx.query(node["subquery"]["node"], scope, depth=depth)
@@ -170,7 +167,7 @@ def _subquery(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     return Expression(f"({left.sql} IN (SELECT {right.sql} FROM ({made.sql}) AS {name}))", BOOL)
 
 
-def _function(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _function(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     _expect(
         ctx, node, "function_name", "schema", "children", "filter", "order_bys", "distinct",
         "is_operator", "export_state",
@@ -191,11 +188,11 @@ def _function(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
     return functions.call(ctx, name, args)
 
 
-def _window(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def _window(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     return windows.window(ctx, node, scope, depth)
 
 
-_HANDLERS: Mapping[str, Callable[[Context, Node, Scope, int], Expression]] = {
+_HANDLERS: Mapping[str, Callable[[Context, Node, NameScope, int], Expression]] = {
     "CONSTANT": _constant,
     "COLUMN_REF": _column,
     "CAST": _cast,

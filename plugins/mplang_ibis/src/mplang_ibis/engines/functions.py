@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.engines import constants
@@ -33,6 +32,7 @@ from mplang_ibis.engines.types import (
     product_type,
     sum_type,
 )
+from mplang_ibis.syntax import Node
 
 AGGREGATES = FUNCTIONS - ROW_WISE - {"unnest"}
 """Functions of several rows; :mod:`mplang_ibis.engines.windows` knows which there are."""
@@ -76,7 +76,7 @@ _KEYS = {
 """Rows of the table of differences by functions; others have that of functions."""
 
 
-def interval(ctx: Context, name: str, children: Sequence[Mapping[str, Any]]) -> Expression | None:
+def interval(ctx: Context, name: str, children: Sequence[Node]) -> Expression | None:
     """Return a constant interval, if a function makes one."""
     if name not in _UNITS or len(children) != 1:
         return None
@@ -87,7 +87,7 @@ def interval(ctx: Context, name: str, children: Sequence[Mapping[str, Any]]) -> 
     return Expression("", INTERVAL, (unit, count * times))
 
 
-def _whole(node: Mapping[str, Any]) -> int | None:
+def _whole(node: Node) -> int | None:
     """Return a constant within the casts that DuckDB's parser writes around it."""
     while node["class"] == "CAST" or node.get("function_name") == "trunc":
         node = node["child"] if node["class"] == "CAST" else node["children"][0]
@@ -102,13 +102,13 @@ def call(ctx: Context, name: str, args: list[Expression]) -> Expression:
     """Return a function of one row.
 
     Raises:
-        RefusedError: the engine lacks it, or answers in another way.
+        NotTranslatedError: the engine lacks it, or answers in another way.
     """
     handler = _HANDLERS.get(name)
     if handler is None and name in _DOUBLES and len(args) == 1:
-        found = ctx.dialect.call(name, [as_double(ctx, args[0])])
-        if found is not None:
-            return Expression(found, DOUBLE)
+        result = ctx.dialect.call(name, [as_double(ctx, args[0])])
+        if result is not None:
+            return Expression(result, DOUBLE)
     if handler is None:
         ctx.refuse(_KEYS.get(name, "function"), name)
     made = handler(ctx, name, args)
@@ -357,8 +357,8 @@ def _position(ctx: Context, name: str, args: list[Expression]) -> Expression | N
 
 
 def _contains(ctx: Context, name: str, args: list[Expression]) -> Expression | None:
-    found = _texts("strpos", gives=INT64)(ctx, name, args)
-    return Expression(f"({found.sql} > 0)", BOOL) if found else None
+    result = _texts("strpos", gives=INT64)(ctx, name, args)
+    return Expression(f"({result.sql} > 0)", BOOL) if result else None
 
 
 _HANDLERS: Mapping[str, Callable[[Context, str, list[Expression]], Expression | None]] = {

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mplang_ibis.engines import names
 from mplang_ibis.engines.casts import unify
 from mplang_ibis.engines.comparisons import compare, condition
 from mplang_ibis.engines.context import Context
-from mplang_ibis.engines.expression import Column
-from mplang_ibis.engines.names import Relation, Scope
-from mplang_ibis.syntax import fold
-
-Node = Mapping[str, Any]
+from mplang_ibis.engines.expression import SqlColumn
+from mplang_ibis.engines.names import NameScope, Relation
+from mplang_ibis.syntax import Node, fold
 
 _TABLE = {"type", "alias", "query_location", "table_name", "column_name_alias"}
 _SUBQUERY = {"type", "alias", "query_location", "subquery", "column_name_alias"}
@@ -26,7 +23,9 @@ _WORDS = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "OUTER": 
           "FULL": "FULL JOIN"}  # fmt: skip
 
 
-def from_clause(ctx: Context, node: Node, scope: Scope, depth: int, *, filters: bool = True) -> str:
+def from_clause(
+    ctx: Context, node: Node, scope: NameScope, depth: int, *, filters: bool = True
+) -> str:
     """Return FROM, and add its tables to the names of the query; empty if there is none.
 
     Args:
@@ -50,7 +49,9 @@ def from_clause(ctx: Context, node: Node, scope: Scope, depth: int, *, filters: 
     return ctx.refuse("syntax", kind.replace("_", " ").lower())
 
 
-def _add(ctx: Context, node: Node, scope: Scope, name: str, columns: Sequence[Column]) -> str:
+def _add(
+    ctx: Context, node: Node, scope: NameScope, name: str, columns: Sequence[SqlColumn]
+) -> str:
     """Add a table to the names of a query, and return what it is called."""
     alias = ctx.name("r")
     called = node.get("column_name_alias", [])
@@ -58,7 +59,7 @@ def _add(ctx: Context, node: Node, scope: Scope, name: str, columns: Sequence[Co
         ctx.refuse("syntax", "names of more columns than there are")
     new = [*called, *(each.name for each in columns[len(called) :])]
     renamed = [
-        Column(name, f"{alias}.{each.sql}", each.type)
+        SqlColumn(name, f"{alias}.{each.sql}", each.type)
         for name, each in zip(new, columns, strict=True)
     ]
     folded = fold(node.get("alias") or name)
@@ -68,23 +69,23 @@ def _add(ctx: Context, node: Node, scope: Scope, name: str, columns: Sequence[Co
     return alias
 
 
-def _table(ctx: Context, node: Node, scope: Scope) -> str:
+def _table(ctx: Context, node: Node, scope: NameScope) -> str:
     name = node.get("table_name", "")
-    found = scope.tables.get(fold(name))
-    if found is None or node.keys() - _TABLE:
+    result = scope.tables.get(fold(name))
+    if result is None or node.keys() - _TABLE:
         ctx.refuse("name", f"the table {name}")
-    return f"{found.sql} AS {_add(ctx, node, scope, name, found.columns)}"
+    return f"{result.sql} AS {_add(ctx, node, scope, name, result.columns)}"
 
 
-def _subquery(ctx: Context, node: Node, scope: Scope, depth: int) -> str:
+def _subquery(ctx: Context, node: Node, scope: NameScope, depth: int) -> str:
     if node.keys() - _SUBQUERY or node["subquery"].keys() != {"node"}:
         ctx.refuse("syntax", "options of a query in FROM")
-    around = Scope(scope.tables, parent=scope.parent)
+    around = NameScope(scope.tables, parent=scope.parent)
     made = ctx.query(node["subquery"]["node"], around, depth=depth + 1)
     return f"({made.sql}) AS {_add(ctx, node, scope, '', made.columns)}"
 
 
-def _values(ctx: Context, node: Node, scope: Scope, depth: int) -> str:
+def _values(ctx: Context, node: Node, scope: NameScope, depth: int) -> str:
     if node.keys() - _VALUES:
         ctx.refuse("syntax", "options of VALUES")
     rows = [[ctx.translate(each, scope, depth) for each in row] for row in node["values"]]
@@ -93,13 +94,13 @@ def _values(ctx: Context, node: Node, scope: Scope, depth: int) -> str:
     lines = [
         ", ".join(each.sql for each in row) for row in zip(*(c for c, _ in columns), strict=True)
     ]
-    made = [Column(f"col{i}", ctx.dialect.quoted(f"c{i}"), kind) for i, kind in enumerate(kinds)]
+    made = [SqlColumn(f"col{i}", ctx.dialect.quoted(f"c{i}"), kind) for i, kind in enumerate(kinds)]
     alias = _add(ctx, node, scope, node.get("alias", ""), made)
     listed = ", ".join(each.sql for each in made)
     return f"(VALUES {', '.join(f'({line})' for line in lines)}) AS {alias}({listed})"
 
 
-def _join(ctx: Context, node: Node, scope: Scope, depth: int, filters: bool) -> str:
+def _join(ctx: Context, node: Node, scope: NameScope, depth: int, filters: bool) -> str:
     word, kind = node["join_type"], node["ref_type"]
     if node.keys() - _JOIN or kind not in ("REGULAR", "CROSS"):
         ctx.refuse("join", f"{kind.lower()} join")
@@ -118,13 +119,13 @@ def _join(ctx: Context, node: Node, scope: Scope, depth: int, filters: bool) -> 
     return f"({left} {_WORDS[word]} {right} ON {_condition(ctx, node, scope, sides, depth)})"
 
 
-def _semi_join(ctx: Context, node: Node, scope: Scope, depth: int, filters: bool) -> str:
+def _semi_join(ctx: Context, node: Node, scope: NameScope, depth: int, filters: bool) -> str:
     """Return its left side; the other one is a condition of WHERE, which others do not see."""
     if not filters:
         ctx.refuse("join", f"{node['join_type'].lower()} join below an outer join")
     before = len(scope.relations)
     left = from_clause(ctx, node["left"], scope, depth)
-    inner = Scope(scope.tables, parent=scope.parent, relations=list(scope.relations))
+    inner = NameScope(scope.tables, parent=scope.parent, relations=list(scope.relations))
     inner.merged = set(scope.merged)
     middle = len(inner.relations)
     right = from_clause(ctx, node["right"], inner, depth)
@@ -136,7 +137,7 @@ def _semi_join(ctx: Context, node: Node, scope: Scope, depth: int, filters: bool
 
 
 def _condition(
-    ctx: Context, node: Node, scope: Scope, sides: Sequence[Sequence[Relation]], depth: int
+    ctx: Context, node: Node, scope: NameScope, sides: Sequence[Sequence[Relation]], depth: int
 ) -> str:
     if "condition" in node:
         return condition(ctx, node["condition"], scope, depth)
@@ -145,9 +146,9 @@ def _condition(
     return " AND ".join(_equal(ctx, name, scope, sides) for name in node["using_columns"])
 
 
-def _equal(ctx: Context, name: str, scope: Scope, sides: Sequence[Sequence[Relation]]) -> str:
+def _equal(ctx: Context, name: str, scope: NameScope, sides: Sequence[Sequence[Relation]]) -> str:
     """Return the condition of one column of USING, which is one column from then on."""
-    found = []
+    result = []
     for relations in sides:
         there = [
             column
@@ -157,6 +158,6 @@ def _equal(ctx: Context, name: str, scope: Scope, sides: Sequence[Sequence[Relat
         ]
         if len(there) != 1:
             ctx.refuse("name", f"{name} of USING")
-        found.append(there[0])
-    scope.merged.add(found[1].sql)
-    return compare(ctx, "=", *(names.column(ctx, each) for each in found)).sql
+        result.append(there[0])
+    scope.merged.add(result[1].sql)
+    return compare(ctx, "=", *(names.column(ctx, each) for each in result)).sql

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mplang_ibis.engines.context import Context
-from mplang_ibis.engines.expression import Column, Expression, RefusedError
-from mplang_ibis.syntax import fold
+from mplang_ibis.engines.expression import Expression, NotTranslatedError, SqlColumn
+from mplang_ibis.syntax import Node, fold
 
 
 class Table(NamedTuple):
@@ -20,7 +20,7 @@ class Table(NamedTuple):
     """
 
     sql: str
-    columns: Sequence[Column]
+    columns: Sequence[SqlColumn]
 
 
 class Relation(NamedTuple):
@@ -32,11 +32,11 @@ class Relation(NamedTuple):
     """
 
     name: str
-    columns: Sequence[Column]
+    columns: Sequence[SqlColumn]
 
 
 @dataclass
-class Scope:
+class NameScope:
     """Names that a query sees.
 
     Attributes:
@@ -50,24 +50,24 @@ class Scope:
     """
 
     tables: Mapping[str, Table]
-    parent: Scope | None = None
+    parent: NameScope | None = None
     relations: list[Relation] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)
-    items: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    items: Mapping[str, Node] = field(default_factory=dict)
     filters: list[str] = field(default_factory=list)
     following: set[str] = field(default_factory=set)
 
-    def columns(self, relation: str | None = None) -> list[Column]:
+    def columns(self, relation: str | None = None) -> list[SqlColumn]:
         """Return the columns of ``*``, or of ``relation.*``."""
-        found = [each for each in self.relations if relation in (None, each.name)]
+        result = [each for each in self.relations if relation in (None, each.name)]
         return [
             column
-            for each in found
+            for each in result
             for column in each.columns
             if relation is not None or column.sql not in self.merged
         ]
 
-    def find(self, ctx: Context, names: Sequence[str]) -> Column | None:
+    def find(self, ctx: Context, names: Sequence[str]) -> SqlColumn | None:
         """Return the column that a reference names, here or around; ``None`` if there is none."""
         shown = ".".join(names)
         if len(names) > 2:
@@ -76,17 +76,17 @@ class Scope:
         if relation is not None and not any(each.name == relation for each in self.relations):
             return self.parent.find(ctx, names) if self.parent else None
         wanted = fold(names[-1])
-        found = [c for c in self.columns(relation) if c.name and fold(c.name) == wanted]
-        if len(found) > 1:
+        result = [c for c in self.columns(relation) if c.name and fold(c.name) == wanted]
+        if len(result) > 1:
             ctx.refuse("name", f"{shown}, which may be several columns")
-        if found:
-            return found[0]
+        if result:
+            return result[0]
         is_item = relation is None and wanted in self.items
         return self.parent.find(ctx, names) if self.parent and not is_item else None
 
 
-def column(ctx: Context, found: Column) -> Expression:
+def column(ctx: Context, result: SqlColumn) -> Expression:
     """Return the expression of a column."""
-    if found.type is None:
-        raise RefusedError  # what it is computed by was refused
-    return Expression(found.sql, found.type)
+    if result.type is None:
+        raise NotTranslatedError  # what it is computed by was refused
+    return Expression(result.sql, result.type)

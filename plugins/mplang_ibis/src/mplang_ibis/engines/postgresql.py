@@ -75,8 +75,8 @@ _AGGREGATES = {
 }
 
 
-class PostgreSql:
-    """SQL of PostgreSQL; see :class:`mplang_ibis.engines.dialect.Dialect`."""
+class PostgreSqlDialect:
+    """SQL of PostgreSQL; see :class:`mplang_ibis.engines.dialect.SqlDialect`."""
 
     name = "postgresql"
 
@@ -186,5 +186,5 @@ class PostgreSql:
             return f"CAST(AVG({texts[0]})", " AS double precision)"
         if name == "count_if":
             return f"CAST(COUNT(NULLIF({texts[0]}, FALSE))", " AS numeric)"
-        found = _AGGREGATES.get(name)
-        return found and (found[0].format(*texts), found[1])
+        result = _AGGREGATES.get(name)
+        return result and (result[0].format(*texts), result[1])

@@ -8,20 +8,18 @@ catalogue.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mplang_ibis.engines import names
 from mplang_ibis.engines.casts import cast, together
 from mplang_ibis.engines.comparisons import condition
 from mplang_ibis.engines.context import Context
-from mplang_ibis.engines.expression import Column, Expression, Query, RefusedError
+from mplang_ibis.engines.expression import Expression, NotTranslatedError, Query, SqlColumn
 from mplang_ibis.engines.joins import from_clause
-from mplang_ibis.engines.names import Scope, Table
+from mplang_ibis.engines.names import NameScope, Table
 from mplang_ibis.engines.types import INT32, NULL, SqlType
 from mplang_ibis.engines.windows import order_key
-from mplang_ibis.syntax import fold
-
-Node = Mapping[str, Any]
+from mplang_ibis.syntax import Node, fold
 
 _SELECT = {
     "type", "modifiers", "select_list", "from_table", "where_clause", "group_expressions",
@@ -41,7 +39,7 @@ class _Order(NamedTuple):
 
 
 def query(
-    ctx: Context, node: Node, outer: Scope, *, depth: int = 0, is_result: bool = False
+    ctx: Context, node: Node, outer: NameScope, *, depth: int = 0, is_result: bool = False
 ) -> Query:
     """Return a query.
 
@@ -53,12 +51,12 @@ def query(
         is_result: whether its rows are the result, whose order is then total.
 
     Raises:
-        RefusedError: the engine would answer in another way, or it is not known.
+        NotTranslatedError: the engine would answer in another way, or it is not known.
     """
     if depth > _DEPTH:
         ctx.refuse("syntax", "deep nesting")
     known, ctes = _ctes(ctx, node, outer, depth)
-    inner = Scope(known, parent=outer)
+    inner = NameScope(known, parent=outer)
     if node["type"] == "SELECT_NODE":
         made = _select(ctx, node, inner, depth, is_result)
     elif node["type"] == "SET_OPERATION_NODE":
@@ -70,7 +68,7 @@ def query(
 
 
 def _ctes(
-    ctx: Context, node: Node, outer: Scope, depth: int
+    ctx: Context, node: Node, outer: NameScope, depth: int
 ) -> tuple[Mapping[str, Table], list[str]]:
     """Return the tables that a query may read, and its WITH."""
     known, made = dict(outer.tables), []
@@ -78,25 +76,25 @@ def _ctes(
         value = entry["value"]
         if value.keys() - {"query", "materialized", "aliases"} or value["query"].keys() != {"node"}:
             ctx.refuse("syntax", f"WITH {entry['key']}")
-        scope = Scope(known, parent=outer.parent)
-        found = query(ctx, value["query"]["node"], scope, depth=depth + 1)
+        scope = NameScope(known, parent=outer.parent)
+        result = query(ctx, value["query"]["node"], scope, depth=depth + 1)
         name = ctx.name("w")
-        known[fold(entry["key"])] = Table(name, _renamed(ctx, found, value.get("aliases", ())))
-        made.append(f"{name} AS ({found.sql})")
+        known[fold(entry["key"])] = Table(name, _renamed(ctx, result, value.get("aliases", ())))
+        made.append(f"{name} AS ({result.sql})")
     return known, made
 
 
-def _renamed(ctx: Context, found: Query, aliases: Sequence[str]) -> list[Column]:
-    if len(aliases) > len(found.columns):
+def _renamed(ctx: Context, result: Query, aliases: Sequence[str]) -> list[SqlColumn]:
+    if len(aliases) > len(result.columns):
         ctx.refuse("syntax", "names of more columns than there are")
-    new = [*aliases, *(each.name for each in found.columns[len(aliases) :])]
-    return [each._replace(name=name) for each, name in zip(found.columns, new, strict=True)]
+    new = [*aliases, *(each.name for each in result.columns[len(aliases) :])]
+    return [each._replace(name=name) for each, name in zip(result.columns, new, strict=True)]
 
 
 # -- SELECT
 
 
-def _select(ctx: Context, node: Node, scope: Scope, depth: int, is_result: bool) -> Query:
+def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: bool) -> Query:
     unknown = node.keys() - _SELECT
     if unknown or node["aggregate_handling"] != "STANDARD_HANDLING":
         ctx.refuse("syntax", ", ".join(sorted(unknown)) or "GROUP BY ALL")
@@ -105,7 +103,7 @@ def _select(ctx: Context, node: Node, scope: Scope, depth: int, is_result: bool)
     scope.items = {fold(name): each for name, each in items if name and isinstance(each, Mapping)}
     values = [_value(ctx, each, scope, depth) for _, each in items]
     columns = [
-        Column(name, ctx.dialect.quoted(f"c{i}"), value and value.type)
+        SqlColumn(name, ctx.dialect.quoted(f"c{i}"), value and value.type)
         for i, ((name, _), value) in enumerate(zip(items, values, strict=True))
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", ())}
@@ -141,10 +139,10 @@ def _select(ctx: Context, node: Node, scope: Scope, depth: int, is_result: bool)
 
 
 def _items(
-    ctx: Context, nodes: Sequence[Node], scope: Scope
-) -> list[tuple[str | None, Node | Column]]:
+    ctx: Context, nodes: Sequence[Node], scope: NameScope
+) -> list[tuple[str | None, Node | SqlColumn]]:
     """Return the names and expressions of a select list, each ``*`` written out."""
-    made: list[tuple[str | None, Node | Column]] = []
+    made: list[tuple[str | None, Node | SqlColumn]] = []
     for node in nodes:
         if node["class"] != "STAR":
             name = node.get("alias") or (node.get("column_names") or [None])[-1]
@@ -154,38 +152,38 @@ def _items(
         if node.keys() - _STAR or node["columns"] or not all(isinstance(x, str) for x in left_out):
             ctx.refuse("syntax", "options of *")
         relation = node.get("relation_name")
-        found = scope.columns(fold(relation) if relation else None)
-        if not found:
+        result = scope.columns(fold(relation) if relation else None)
+        if not result:
             ctx.refuse("name", f"{relation or ''}*")
         hidden = {fold(each) for each in left_out}
-        made += [(each.name, each) for each in found if fold(each.name or "") not in hidden]
+        made += [(each.name, each) for each in result if fold(each.name or "") not in hidden]
     return made
 
 
-def _value(ctx: Context, item: Node | Column, scope: Scope, depth: int) -> Expression | None:
+def _value(ctx: Context, item: Node | SqlColumn, scope: NameScope, depth: int) -> Expression | None:
     """Return an expression of a select list; ``None`` if it is refused."""
     try:
-        if isinstance(item, Column):
+        if isinstance(item, SqlColumn):
             return names.column(ctx, item)
         name = item.get("alias")
         following = {fold(name)} if name else set()
         scope.following |= following
         try:
-            found = ctx.translate(item, scope, depth)
+            result = ctx.translate(item, scope, depth)
         finally:
             scope.following -= following
-        if found.type.name == "interval":
+        if result.type.name == "interval":
             ctx.refuse("interval", "an interval as a result")
-        return cast(ctx, found, INT32) if found.type == NULL else found
-    except RefusedError:
+        return cast(ctx, result, INT32) if result.type == NULL else result
+    except NotTranslatedError:
         return None
 
 
 def _grouping(
     ctx: Context,
     node: Node,
-    scope: Scope,
-    items: Sequence[tuple[str | None, Node | Column]],
+    scope: NameScope,
+    items: Sequence[tuple[str | None, Node | SqlColumn]],
     depth: int,
 ) -> str:
     keys, sets = node.get("group_expressions", ()), node.get("group_sets", [])
@@ -194,9 +192,9 @@ def _grouping(
     made = []
     for each in keys:
         with ctx.going_on():
-            place = _place(ctx, each, items)
-            value = ctx.translate(each, scope, depth) if place is None else None
-            value = value or _value(ctx, items[place or 0][1], scope, depth)
+            position = _position_of(ctx, each, items)
+            value = ctx.translate(each, scope, depth) if position is None else None
+            value = value or _value(ctx, items[position or 0][1], scope, depth)
             made += [value.sql] if value else []
     text = f" GROUP BY {', '.join(made)}" if made else ""
     with ctx.going_on():
@@ -205,17 +203,17 @@ def _grouping(
     return text
 
 
-def _place(
-    ctx: Context, node: Node, items: Sequence[tuple[str | None, Node | Column]]
+def _position_of(
+    ctx: Context, node: Node, items: Sequence[tuple[str | None, Node | SqlColumn]]
 ) -> int | None:
-    """Return the place in the select list that an integer in GROUP BY or ORDER BY names."""
+    """Return the position in the select list that an integer in GROUP BY or ORDER BY names."""
     value = node.get("value", {}) if node["class"] == "CONSTANT" else {}
     if value.get("type", {}).get("id") not in ("INTEGER", "BIGINT"):
         return None
-    place = value.get("value")
-    if not isinstance(place, int) or not 1 <= place <= len(items):
-        ctx.refuse("name", f"the place {place} in the select list")
-    return place - 1
+    position = value.get("value")
+    if not isinstance(position, int) or not 1 <= position <= len(items):
+        ctx.refuse("name", f"the position {position} in the select list")
+    return position - 1
 
 
 # -- order
@@ -224,9 +222,9 @@ def _place(
 def _order(
     ctx: Context,
     modifiers: Mapping[str, Node],
-    scope: Scope,
-    items: Sequence[tuple[str | None, Node | Column]],
-    columns: Sequence[Column],
+    scope: NameScope,
+    items: Sequence[tuple[str | None, Node | SqlColumn]],
+    columns: Sequence[SqlColumn],
     depth: int,
     is_result: bool,
 ) -> _Order:
@@ -244,13 +242,13 @@ def _order(
     hidden: list[str] = []
     for each in orders:
         with ctx.going_on():
-            found = _sorted_by(ctx, each["expression"], items, columns)
-            if found is None:
+            result = _sorted_by(ctx, each["expression"], items, columns)
+            if result is None:
                 value = ctx.translate(each["expression"], scope, depth)
                 named = ctx.dialect.quoted(f"k{len(hidden)}")
                 hidden.append(value.sql)
-                found = Column(None, named, value.type)
-            keys.append(order_key(ctx, each, names.column(ctx, found)))
+                result = SqlColumn(None, named, value.type)
+            keys.append(order_key(ctx, each, names.column(ctx, result)))
     rest = [each for each in columns if each.type is not None]
     keys += [f"{ctx.dialect.ordered(each.sql, each.type)} NULLS LAST" for each in rest if each.type]
     return _Order(keys, hidden, limit)
@@ -259,27 +257,27 @@ def _order(
 def _sorted_by(
     ctx: Context,
     node: Node,
-    items: Sequence[tuple[str | None, Node | Column]],
-    columns: Sequence[Column],
-) -> Column | None:
+    items: Sequence[tuple[str | None, Node | SqlColumn]],
+    columns: Sequence[SqlColumn],
+) -> SqlColumn | None:
     """Return the column of the result by which an order is; ``None`` if it is by another value."""
     if node["class"] == "STAR":
         ctx.refuse("syntax", "ORDER BY ALL")
-    place = _place(ctx, node, items)
-    if place is not None:
-        return columns[place]
+    position = _position_of(ctx, node, items)
+    if position is not None:
+        return columns[position]
     if node["class"] == "COLUMN_REF" and len(node["column_names"]) == 1:
         wanted = fold(node["column_names"][0])
-        found = [i for i, (name, _) in enumerate(items) if name and fold(name) == wanted]
-        if found:
-            return columns[found[0]]
+        result = [i for i, (name, _) in enumerate(items) if name and fold(name) == wanted]
+        if result:
+            return columns[result[0]]
     for i, (_, item) in enumerate(items):
         if isinstance(item, Mapping) and _bare(item) == _bare(node):
             return columns[i]
     return None
 
 
-def _bare(tree: Any) -> Any:
+def _bare(tree: object) -> object:
     """Return a syntax tree without where in the text its nodes are, and what they are called."""
     if isinstance(tree, Mapping):
         hidden = ("query_location", "alias")
@@ -305,10 +303,10 @@ def _limit(ctx: Context, node: Node | None) -> str:
 
 
 def _is_distinct(ctx: Context, modifiers: Mapping[str, Node]) -> bool:
-    found = modifiers.get("DISTINCT_MODIFIER")
-    if found is not None and found.keys() != {"type"}:
+    result = modifiers.get("DISTINCT_MODIFIER")
+    if result is not None and result.keys() != {"type"}:
         ctx.refuse("distinct", "DISTINCT ON")
-    return found is not None
+    return result is not None
 
 
 def _sorted(ctx: Context, sql: str, columns: str, order: _Order) -> str:
@@ -321,11 +319,13 @@ def _sorted(ctx: Context, sql: str, columns: str, order: _Order) -> str:
 # -- UNION
 
 
-def _set_operation(ctx: Context, node: Node, scope: Scope, depth: int, is_result: bool) -> Query:
+def _set_operation(
+    ctx: Context, node: Node, scope: NameScope, depth: int, is_result: bool
+) -> Query:
     unknown = node.keys() - _SETS
     if unknown or node["setop_type"] not in ("UNION", "EXCEPT", "INTERSECT"):
         ctx.refuse("syntax", ", ".join(sorted(unknown)) or node["setop_type"])
-    outer = Scope(scope.tables, parent=scope.parent and scope.parent.parent)
+    outer = NameScope(scope.tables, parent=scope.parent and scope.parent.parent)
     sides = [query(ctx, node[side], outer, depth=depth + 1) for side in ("left", "right")]
     if len(sides[0].columns) != len(sides[1].columns):
         ctx.refuse("syntax", f"{node['setop_type']} of different columns")
@@ -333,19 +333,19 @@ def _set_operation(ctx: Context, node: Node, scope: Scope, depth: int, is_result
     word = f" {node['setop_type']}{' ALL' * bool(node['setop_all'])} "
     sql = word.join(f"({_cast_to(ctx, each, kinds)})" for each in sides)
     columns = [
-        Column(each.name, ctx.dialect.quoted(f"c{i}"), kind)
+        SqlColumn(each.name, ctx.dialect.quoted(f"c{i}"), kind)
         for i, (each, kind) in enumerate(zip(sides[0].columns, kinds, strict=True))
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", ())}
-    items: list[tuple[str | None, Node | Column]] = [(each.name, each) for each in columns]
-    order = _order(ctx, modifiers, Scope({}), items, columns, depth, is_result)
+    items: list[tuple[str | None, Node | SqlColumn]] = [(each.name, each) for each in columns]
+    order = _order(ctx, modifiers, NameScope({}), items, columns, depth, is_result)
     listed = ", ".join(column.sql for column in columns)
     if _is_distinct(ctx, modifiers):
         sql = f"SELECT DISTINCT {listed} FROM ({sql}) AS {ctx.name('q')}"
     return Query(_sorted(ctx, sql, listed, order), columns)
 
 
-def _common(ctx: Context, a: Column, b: Column) -> SqlType | None:
+def _common(ctx: Context, a: SqlColumn, b: SqlColumn) -> SqlType | None:
     if a.type is None or b.type is None:
         return None
     return together(ctx, [Expression(a.sql, a.type), Expression(b.sql, b.type)])

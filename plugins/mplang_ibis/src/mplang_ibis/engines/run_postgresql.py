@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
 
 from mplang_core import TableType
 from mplang_core.ext import KernelError
-from mplang_ibis.engines.statements import Offered, Statement, to_dialect
+from mplang_ibis.engines.statements import Offered, SqlStatement, to_dialect
 from mplang_ibis.engines.types import SqlType, type_of_column
 
 if TYPE_CHECKING:
     import psycopg
+
+    Connection: TypeAlias = psycopg.Connection[tuple[object, ...]]
+    Cursor: TypeAlias = psycopg.ServerCursor[tuple[object, ...]]
 
 ROWS = 10_000  # of a batch
 OP = "ibis.run"
@@ -76,12 +79,12 @@ BOUNDS = Bounds()
 
 
 def run_on_postgresql(
-    connection: psycopg.Connection[Any],
+    connection: Connection,
     sql: str,
     tables: Mapping[str, Offered],
     gives: TableType,
     bounds: Bounds = BOUNDS,
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """Yield the result of one SELECT on PostgreSQL, in batches.
 
     What runs is generated from DuckDB's syntax tree, in a transaction that reads only.
@@ -114,7 +117,7 @@ def run_on_postgresql(
             yield from _batches(connection, cursor, statement, gives, bounds, ends)
 
 
-def _configure(connection: psycopg.Connection[Any], statement: Statement, bounds: Bounds) -> None:
+def _configure(connection: Connection, statement: SqlStatement, bounds: Bounds) -> None:
     settings = dict(_SETTINGS)
     settings["statement_timeout"] = settings["lock_timeout"] = _milliseconds(bounds.seconds)
     settings["idle_in_transaction_session_timeout"] = _milliseconds(bounds.seconds)
@@ -124,12 +127,12 @@ def _configure(connection: psycopg.Connection[Any], statement: Statement, bounds
         if name == "client_connection_check_interval" and connection.info.server_version < 140000:
             continue
         _set(connection, name, value)
-    found = connection.execute("SHOW server_encoding").fetchone()
-    if found != ("UTF8",):
-        raise KernelError(f"{OP}: the database has the encoding {found}, and not UTF8")
+    result = connection.execute("SHOW server_encoding").fetchone()
+    if result != ("UTF8",):
+        raise KernelError(f"{OP}: the database has the encoding {result}, and not UTF8")
 
 
-def _set(connection: psycopg.Connection[Any], name: str, value: str) -> None:
+def _set(connection: Connection, name: str, value: str) -> None:
     connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", [name, value])
 
 
@@ -137,31 +140,31 @@ def _milliseconds(seconds: float) -> str:
     return str(max(1, min(int(seconds * 1000), 2**31 - 1)))
 
 
-def _check(connection: psycopg.Connection[Any], offered: Offered) -> None:
+def _check(connection: Connection, offered: Offered) -> None:
     """Check that a view has the columns that its catalogue says, compared byte by byte."""
     name = ".".join('"' + part.replace('"', '""') + '"' for part in offered.parts)
-    there = {row[0]: row[1:] for row in connection.execute(_COLUMNS, [name]).fetchall()}
+    there = {row[0]: (str(row[1]), row[2]) for row in connection.execute(_COLUMNS, [name])}
     for column, kind in offered.kind.columns:
-        wanted, found = type_of_column(kind), there.get(column)
+        wanted, result = type_of_column(kind), there.get(column)
         assert wanted is not None  # else it was refused
-        if found is None:
+        if result is None:
             raise KernelError(f"{OP}: {offered.parts[-1]} has no column {column!r} there")
-        if not _is(found[0], wanted):
+        if not _is(result[0], wanted):
             raise KernelError(
-                f"{OP}: column {column!r} of {offered.parts[-1]} is {found[0]} there, and {kind} "
+                f"{OP}: column {column!r} of {offered.parts[-1]} is {result[0]} there, and {kind} "
                 f"in the catalogue; offer a view that casts it to {_there(wanted)}"
             )
-        if not found[1]:
+        if not result[1]:
             raise KernelError(
                 f"{OP}: column {column!r} of {offered.parts[-1]} has a collation by which "
                 'different texts are equal; offer a view with COLLATE "C"'
             )
 
 
-def _is(found: str, wanted: SqlType) -> bool:
+def _is(result: str, wanted: SqlType) -> bool:
     if wanted.name == "decimal":
-        return found == _there(wanted)
-    name, _, rest = found.partition("(")
+        return result == _there(wanted)
+    name, _, rest = result.partition("(")
     return name + rest.partition(")")[2] in _THERE[wanted.name]
 
 
@@ -172,13 +175,13 @@ def _there(wanted: SqlType) -> str:
 
 
 def _batches(
-    connection: psycopg.Connection[Any],
-    cursor: psycopg.ServerCursor[Any],
-    statement: Statement,
+    connection: Connection,
+    cursor: Cursor,
+    statement: SqlStatement,
     gives: TableType,
     bounds: Bounds,
     ends: float,
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     rows = size = 0
     while True:
         part = cursor.fetchmany(ROWS)
@@ -198,7 +201,7 @@ def _batches(
         _set(connection, "statement_timeout", _milliseconds(ends - time.monotonic()))
 
 
-def _table(rows: list[Any], statement: Statement, gives: TableType) -> Any:
+def _table(rows: list[tuple[object, ...]], statement: SqlStatement, gives: TableType) -> pa.Table:
     """Return rows as a table of the declared type, without a digit lost."""
     if len(statement.types) != len(gives.columns):
         raise KernelError(f"{OP}: the result has {len(statement.types)} columns")
@@ -215,7 +218,7 @@ def _table(rows: list[Any], statement: Statement, gives: TableType) -> Any:
         raise KernelError(f"{OP}: {error}") from error
 
 
-def _arrow(kind: SqlType) -> Any:
+def _arrow(kind: SqlType) -> pa.DataType:
     return pa.decimal128(kind.width, kind.scale) if kind.name == "decimal" else _ARROW[kind.name]
 
 

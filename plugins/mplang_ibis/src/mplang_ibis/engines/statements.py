@@ -9,17 +9,17 @@ from typing import NamedTuple
 from mplang_core import MPLangError, TableType
 from mplang_core.ext import AdmissionError, ConfigError
 from mplang_ibis.engines.context import Context
-from mplang_ibis.engines.dialect import Dialect
-from mplang_ibis.engines.expression import Column, Refusal, RefusedError
+from mplang_ibis.engines.dialect import SqlDialect
+from mplang_ibis.engines.expression import EngineRefusal, NotTranslatedError, SqlColumn
 from mplang_ibis.engines.expressions import translate
-from mplang_ibis.engines.names import Scope, Table
-from mplang_ibis.engines.postgresql import PostgreSql
+from mplang_ibis.engines.names import NameScope, Table
+from mplang_ibis.engines.postgresql import PostgreSqlDialect
 from mplang_ibis.engines.queries import query
 from mplang_ibis.engines.types import SqlType, type_of_column
 from mplang_ibis.query import admit, parse
 from mplang_ibis.syntax import fold
 
-_DIALECTS: Mapping[str, type[Dialect]] = {"postgresql": PostgreSql}
+_DIALECTS: Mapping[str, type[SqlDialect]] = {"postgresql": PostgreSqlDialect}
 MAX_NAME = 63  # bytes of a name; PostgreSQL cuts longer ones
 
 
@@ -35,7 +35,7 @@ class Offered(NamedTuple):
     parts: tuple[str, ...]
 
 
-class Statement(NamedTuple):
+class SqlStatement(NamedTuple):
     """SELECT in the SQL of another engine.
 
     Attributes:
@@ -49,7 +49,7 @@ class Statement(NamedTuple):
     sums_floats: bool
 
 
-def to_dialect(sql: str, engine: str, tables: Mapping[str, Offered]) -> Statement:
+def to_dialect(sql: str, engine: str, tables: Mapping[str, Offered]) -> SqlStatement:
     """Return the statement of another engine that gives what DuckDB's SQL gives.
 
     Args:
@@ -67,12 +67,12 @@ def to_dialect(sql: str, engine: str, tables: Mapping[str, Offered]) -> Statemen
         SELECT "c0" FROM (SELECT COUNT(*) AS "c0" FROM "public"."people" AS "r1" WHERE ...
     """
     made = _translate(sql, engine, tables)
-    if isinstance(made, Statement):
+    if isinstance(made, SqlStatement):
         return made
     raise AdmissionError(f"ibis.run: {describe(made[0], engine)}")
 
 
-def refusal(sql: str, engine: str, types: Mapping[str, TableType]) -> list[Refusal]:
+def refusal(sql: str, engine: str, types: Mapping[str, TableType]) -> list[EngineRefusal]:
     """Return what another engine would not answer as DuckDB does; empty if it runs the SQL.
 
     Args:
@@ -85,12 +85,12 @@ def refusal(sql: str, engine: str, types: Mapping[str, TableType]) -> list[Refus
 
     Example:
         >>> people = {"people": TableType((("name", "string"),))}
-        >>> found = refusal("SELECT upper(name) AS name FROM people", "postgresql", people)
-        >>> [each.part for each in found]
+        >>> result = refusal("SELECT upper(name) AS name FROM people", "postgresql", people)
+        >>> [each.part for each in result]
         ['upper']
     """
     made = _translate(sql, engine, {name: Offered(kind, (name,)) for name, kind in types.items()})
-    return [] if isinstance(made, Statement) else made
+    return [] if isinstance(made, SqlStatement) else made
 
 
 @functools.lru_cache(maxsize=256)  # a program is checked wherever it is compiled
@@ -102,41 +102,43 @@ def refusals_of(sql: str, engine: str, types: tuple[tuple[str, TableType], ...])
         return [str(error)]
 
 
-def describe(found: Refusal, engine: str) -> str:
+def describe(result: EngineRefusal, engine: str) -> str:
     """Return a refusal as a sentence of an error."""
-    return f"{found.part} does not run on {engine}: {found.reason}; write {found.instead}"
+    return f"{result.part} does not run on {engine}: {result.reason}; write {result.instead}"
 
 
-def _translate(sql: str, engine: str, tables: Mapping[str, Offered]) -> Statement | list[Refusal]:
+def _translate(
+    sql: str, engine: str, tables: Mapping[str, Offered]
+) -> SqlStatement | list[EngineRefusal]:
     if engine not in _DIALECTS:
         raise ConfigError(f"no engine {engine!r}; there are {', '.join(_DIALECTS)}")
     admit(sql, tables)
     ctx = Context(_DIALECTS[engine](), translate, query)
     try:
         known = {fold(name): _table(ctx, offered) for name, offered in tables.items()}
-        made = ctx.query(parse(sql)["node"], Scope(known), is_result=True)
-    except RefusedError:
+        made = ctx.query(parse(sql)["node"], NameScope(known), is_result=True)
+    except NotTranslatedError:
         return ctx.refusals
     except RecursionError:
-        return [Refusal("deep nesting", "it takes long to plan", "it in several steps")]
+        return [EngineRefusal("deep nesting", "it takes long to plan", "it in several steps")]
     types = tuple(each.type for each in made.columns if each.type is not None)
     if ctx.refusals or len(types) != len(made.columns):
         return ctx.refusals
-    return Statement(made.sql, types, ctx.sums_floats)
+    return SqlStatement(made.sql, types, ctx.sums_floats)
 
 
 def _table(ctx: Context, offered: Offered) -> Table:
     """Return a table.
 
     Raises:
-        RefusedError: the engine lacks the type of a column.
+        NotTranslatedError: the engine lacks the type of a column.
     """
     columns = []
     for name, kind in offered.kind.columns:
-        found = type_of_column(kind)
-        if found is None or ctx.dialect.type_name(found) is None:
+        result = type_of_column(kind)
+        if result is None or ctx.dialect.type_name(result) is None:
             ctx.refuse("type", f"the column {name!r} of {kind}")
         if len(name.encode()) > MAX_NAME:
             ctx.refuse("name", f"the column {name[:20]!r}…, whose name is too long")
-        columns.append(Column(name, ctx.dialect.quoted(name), found))
+        columns.append(SqlColumn(name, ctx.dialect.quoted(name), result))
     return Table(ctx.dialect.table(offered.parts), columns)

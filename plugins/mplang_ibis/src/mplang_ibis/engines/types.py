@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from mplang_ibis.syntax import Node
 
 MAX_DIGITS = 38  # of a decimal
 _MAX_DIGITS_INT64 = 18  # of a decimal that DuckDB keeps in 64 bits
@@ -78,7 +79,7 @@ def type_of_column(name: str) -> SqlType | None:
     return _ARROW.get(name)
 
 
-def type_of_cast(node: Mapping[str, Any]) -> SqlType | None:
+def type_of_cast(node: Node) -> SqlType | None:
     """Return the type that DuckDB's syntax tree names; ``None`` if other engines lack it."""
     if node["id"] == "DECIMAL":
         info = node["type_info"]

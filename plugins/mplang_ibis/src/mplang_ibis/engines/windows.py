@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from mplang_ibis.engines.casts import as_double, cast
 from mplang_ibis.engines.comparisons import condition
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
-from mplang_ibis.engines.names import Scope
+from mplang_ibis.engines.names import NameScope
 from mplang_ibis.engines.types import (
     BINARY,
     BOOL,
@@ -24,7 +23,7 @@ from mplang_ibis.engines.types import (
     is_integer,
     is_number,
 )
-from mplang_ibis.syntax import fold
+from mplang_ibis.syntax import Node, fold
 
 _SPREADS = {
     "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop",
@@ -50,14 +49,12 @@ _KEYS = {
     "exclude_clause", "distinct", "filter_expr", "offset_expr", "default_expr",
 }  # fmt: skip
 
-Node = Mapping[str, Any]
 
-
-def aggregate(ctx: Context, name: str, node: Node, scope: Scope, depth: int) -> Expression:
+def aggregate(ctx: Context, name: str, node: Node, scope: NameScope, depth: int) -> Expression:
     """Return an aggregate of a group.
 
     Raises:
-        RefusedError: the engine lacks it, or answers in another way.
+        NotTranslatedError: the engine lacks it, or answers in another way.
     """
     args = [ctx.translate(each, scope, depth) for each in node.get("children", ())]
     start, after, kind = _call(ctx, name, args, distinct=node["distinct"])
@@ -70,11 +67,11 @@ def _call(
     ctx: Context, name: str, args: list[Expression], *, distinct: bool
 ) -> tuple[str, str, SqlType]:
     """Return what stands before and after the options of an aggregate, and its type."""
-    found = _typed(ctx, name, args, distinct)
-    if found is None:
+    result = _typed(ctx, name, args, distinct)
+    if result is None:
         kinds = ", ".join(str(each.type) for each in args)
         ctx.refuse(_key(name, args), f"{name}({kinds})")
-    called, args, kind = found
+    called, args, kind = result
     if distinct:
         args = [args[0]._replace(sql=f"DISTINCT {args[0].sql}")]
     if DOUBLE in {each.type for each in args} and called not in ("count", "min", "max"):
@@ -136,14 +133,14 @@ def _key(name: str, args: Sequence[Expression]) -> str:
 # -- windows
 
 
-def window(ctx: Context, node: Node, scope: Scope, depth: int) -> Expression:
+def window(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression:
     """Return a function over a window.
 
     Rows that tie are told apart by all columns of the tables where it matters, so that the result
     does not depend on the order in which rows are read.
 
     Raises:
-        RefusedError: the engine lacks it, or answers in another way.
+        NotTranslatedError: the engine lacks it, or answers in another way.
     """
     name = fold(node["function_name"])
     unknown = node.keys() - _KEYS
@@ -171,7 +168,7 @@ _NO_FRAME = {"row_number", "ntile", "lag", "lead"}
 
 
 def _function(
-    ctx: Context, name: str, node: Node, args: list[Expression], scope: Scope, depth: int
+    ctx: Context, name: str, node: Node, args: list[Expression], scope: NameScope, depth: int
 ) -> tuple[str, str, SqlType, bool]:
     """Return a window's function, what stands after its window, its type, and whether ties tell."""
     if name in _RANKS:
@@ -198,7 +195,7 @@ def _function(
     return start, after, kind, False
 
 
-def _all_columns(ctx: Context, scope: Scope) -> list[str]:
+def _all_columns(ctx: Context, scope: NameScope) -> list[str]:
     columns = [each for each in scope.columns() if each.type is not None]
     return [
         f"{ctx.dialect.ordered(each.sql, each.type)} NULLS LAST" for each in columns if each.type
