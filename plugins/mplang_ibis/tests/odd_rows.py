@@ -63,7 +63,7 @@ TABLE = pa.table({name: _column(*each) for name, each in COLUMNS.items()})
 ROW_WISE = {
     "arithmetic": "i + 1; i * j; s + 1; s * s; i - j; -i; -d; +i; d + 1; d + i; d * d; d * e; "
     "d * 1.5; 1 - d; d - e; f + 1; f * d; i // j; i // 2; i % j; -i % 3; d % e; d % 2; "
-    "j % s; mod(i, 2)",
+    "j % s; mod(i, 2); sign(i) % sign(d); sign(i) // sign(j); sign(i) + sign(d)",
     "division": "i / j; d / e; f / i; i / 0; 0 / f; 1 / f; 1 / g; d / 0.5; i / 3",
     "numbers": "abs(i); abs(d); abs(f); sign(d); sign(i); round(d); round(d, 1); round(d, -1); "
     "round(e, 6); round(i); round(i, 2); floor(d); ceil(d); trunc(d); floor(f); ceil(f); trunc(f); "

@@ -126,11 +126,11 @@ class PostgreSqlDialect:
         """Return the quotient of integers."""
         if a.type == INT128:
             return f"div({a.sql}, NULLIF({b.sql}, 0))"
-        return f"({a.sql} / NULLIF({b.sql}, {self.literal(0, b.type)}))"
+        return f"({a.sql} / NULLIF({b.sql}, 0))"
 
     def modulo(self, a: Expression, b: Expression) -> str:
         """Return the remainder."""
-        return f"({a.sql} % NULLIF({b.sql}, {self.literal(0, b.type)}))"
+        return f"({a.sql} % NULLIF({b.sql}, 0))"
 
     def like(self, text: str, pattern: Expression, escape: str, *, negated: bool) -> str | None:
         """Return LIKE with its escape character, which is none by default in DuckDB."""
