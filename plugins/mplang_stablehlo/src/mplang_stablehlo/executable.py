@@ -61,7 +61,7 @@ def compile_for_xla(
 
 
 def _forget_lowerings() -> None:
-    """Have JAX let go of what it has lowered: an MLIR context of 1 MB for each module, for good.
+    """Clear what JAX has lowered, and would keep: an MLIR context of 1 MB for each module.
 
     Functions that were called before stay compiled, as their executables are in other caches.
     """
