@@ -8,9 +8,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax._src import pjit
+from jax._src.interpreters import pxla
 
 from mplang_core import TensorType
 from mplang_stablehlo.module import artifact
+
+_LOWERED = [
+    each
+    for module, name in ((pjit, "_pjit_lower"), (pxla, "_cached_lowering_to_hlo"))
+    if (each := getattr(module, name, None)) is not None  # as JAX 0.8 calls them
+]
+"""JAX's caches of lowered functions, of which one has what the other has."""
 
 
 def compile_for_xla(
@@ -47,4 +56,14 @@ def compile_for_xla(
     template = jax.export.export(jax.jit(stand_in, keep_unused=True))(*avals)
     loaded = dataclasses.replace(template, mlir_module_serialized=artifact(text))
     compiled: Callable[..., Any] = jax.jit(loaded.call).lower(*avals).compile()
+    _forget_lowerings()
     return compiled
+
+
+def _forget_lowerings() -> None:
+    """Clear what JAX has lowered, and would keep: an MLIR context of 1 MB for each module.
+
+    Functions that were called before stay compiled, as their executables are in other caches.
+    """
+    for lowered in _LOWERED:
+        lowered.cache_clear()

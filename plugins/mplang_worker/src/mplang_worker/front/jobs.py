@@ -59,8 +59,8 @@ class KnownJob:
     def status(self) -> Status:
         """Its last status."""
         if isinstance(self._status, str):
-            found: Status = json.loads(self._status)
-            return found
+            final: Status = json.loads(self._status)
+            return final
         return self._status
 
     def update(self, status: Status) -> None:

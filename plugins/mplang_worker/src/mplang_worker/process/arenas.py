@@ -14,7 +14,7 @@ ARENAS = 2  # the main one, and one that all threads share
 
 
 def share_arenas() -> None:
-    """Have the threads of this process share arenas, each of which keeps megabytes that were freed.
+    """Limit the arenas of this process, each of which keeps megabytes that were freed.
 
     By default there are eight for each core, so that a front of many threads grows with the cores
     of its machine. Call it before threads are started; malloc of another library ignores it.
