@@ -59,7 +59,7 @@ def can_query(data_set: DataSet) -> bool:
 
 
 def read(asked: Asked, watch: Watch) -> Result:
-    """Have a confined process read a data set, or some of its columns.
+    """Read a data set, or some of its columns, by a confined process.
 
     Raises:
         NotOfferedError: it does not offer that.
@@ -83,7 +83,7 @@ def query(
     settings: Mapping[str, Any],
     watch: Watch,
 ) -> Result:
-    """Have a confined process run SQL over data sets.
+    """Run SQL over data sets by a confined process.
 
     Args:
         tables: the data sets by their names in the SQL.

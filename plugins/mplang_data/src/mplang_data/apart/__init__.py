@@ -110,7 +110,7 @@ class _ServerClient:
         self._pid = 0
 
     def run(self, files: Sequence[int], seconds: float, watch: Watch) -> str:
-        """Have a process do what its files say; return its exit code.
+        """Run a process that does what its files say; return its exit code.
 
         Raises:
             SourceError: it takes too long, or cannot be started.
@@ -173,7 +173,7 @@ def _closing(handle: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _memory_file() -> Iterator[int]:
-    """A file and no pipe, so that whoever writes without end meets its limit."""
+    """Make a file and no pipe, so that whoever writes without end meets its limit."""
     file = os.memfd_create("mplang-told", os.MFD_CLOEXEC)
     try:
         yield file

@@ -86,7 +86,7 @@ class _Server:
         return True
 
     def _run(self, parent: int, files: list[int]) -> NoReturn:
-        """In a child: leave what is the server's, and do what is asked."""
+        """Leave what is the server's, and do what is asked, in a child."""
         code = 1
         try:
             self._sock.close()
