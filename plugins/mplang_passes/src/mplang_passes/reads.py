@@ -41,12 +41,31 @@ def bring_reads(program: Program) -> Program:
         >>> bring_reads(program) is program
         True
     """
-    return rewrite_graphs(program, partial(_fuse, once=False))
+    return _rewritten(program, once=False)
 
 
 def _bring_single_reads(program: Program) -> Program:
     """Move what reads a table to its query, if there is one."""
-    return rewrite_graphs(program, partial(_fuse, once=True))
+    return _rewritten(program, once=True)
+
+
+def _rewritten(program: Program, *, once: bool) -> Program:
+    if not _has_queries(program.graph):
+        return program  # as most are: it is to cost nothing
+    return rewrite_graphs(program, partial(_fuse, once=once))
+
+
+def _has_queries(graph: Graph) -> bool:
+    graphs, known = [graph], set[str]()
+    for each in graphs:
+        for op in each.ops:
+            if op.opcode not in known:
+                if interface_of(op, QueriesSources) is not None:
+                    return True
+                known.add(op.opcode)
+            if op.regions:
+                graphs += op.regions.values()
+    return False
 
 
 bring_reads.for_steps = _bring_single_reads  # type: ignore[attr-defined]  # see mplang_core.ext.Pass
