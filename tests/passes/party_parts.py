@@ -13,7 +13,8 @@ from mplang_testing import programs
 from mplang_testing.waiting import DEADLINE
 
 import mplang_core as mp
-from mplang_core import TensorType
+from mplang_core import TableType, TensorType
+from mplang_core.ext import QueriesSources
 from mplang_core.ir import Effects, Program, from_bytes, print_program, to_bytes
 from mplang_core.runtime import KernelContext
 from mplang_core.runtime.plan import Plan, make_plan
@@ -32,6 +33,18 @@ def fresh() -> TensorType:
 def note(x: TensorType) -> TensorType:
     """Does something that nobody knows of."""
     return x
+
+
+@mp.simple_op("parts.table", effects=Effects.NONE)
+def table() -> TableType:
+    """Reads a table of its party."""
+    return TableType((("n", "int64"),))
+
+
+@mp.simple_op("parts.query", effects=Effects.NONE, interfaces=[QueriesSources()])
+def query(*tables: TableType) -> TableType:
+    """Queries tables, at their source if all are there."""
+    return tables[0]
 
 
 @mp.simple_op("parts.neighbour")
