@@ -42,9 +42,15 @@ def table() -> TableType:
 
 
 @mp.simple_op("parts.query", effects=Effects.NONE, interfaces=[QueriesSources()])
-def query(*tables: TableType) -> TableType:
-    """Queries tables, at their source if all are there."""
-    return tables[0]
+def query(x: TableType) -> TableType:
+    """Queries a table, at its source if it is there."""
+    return x
+
+
+@mp.simple_op("parts.join", effects=Effects.NONE, interfaces=[QueriesSources()])
+def join(x: TableType, y: TableType) -> TableType:
+    """Queries two tables, at their source if both are there."""
+    return x
 
 
 @mp.simple_op("parts.neighbour")

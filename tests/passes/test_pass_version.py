@@ -8,7 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
-MADE = {"1": "2d1d89f0f5e63d9254444bc0915171df0096f09160a688f94f06384fe952320e"}
+MADE = {
+    "1": "2d1d89f0f5e63d9254444bc0915171df0096f09160a688f94f06384fe952320e",
+    "2": "032302344c6ac1ed0d193239393defc159b1bb6f299c136c952cc115a3128459",
+}
 """By the number of mplang-passes the SHA-256 of what its passes make of the golden programs."""
 
 
