@@ -178,6 +178,22 @@ class Opened(NamedTuple):
         close_all(self.files)
 
 
+class Queried(NamedTuple):
+    """Data set of a query, in the process that reads it.
+
+    Attributes:
+        name: its name in the SQL.
+        where: the place of its source.
+        opened: its open files, and what its owner says.
+        kind: the type that is read.
+    """
+
+    name: str
+    where: str
+    opened: Opened
+    kind: BaseType
+
+
 def checked(value: Any, kind: BaseType, description: Description) -> Any:
     """Return what was read of a data set, held against what its owner says.
 

@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mplang_core import BaseType, TableType
@@ -19,7 +19,7 @@ from mplang_core.ext import AdmissionError, KernelError
 from mplang_data.apart import Watch, run_apart
 from mplang_data.description import NotOfferedError, SourceError
 from mplang_data.holding import DataSet
-from mplang_data.sources import SqlSource, source_of
+from mplang_data.sources import Source, SqlSource, source_of
 from mplang_data.sources.files import close_all
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -52,10 +52,21 @@ class Result(NamedTuple):
     versions: Mapping[str, str | None]
 
 
-def can_query(data_set: DataSet) -> bool:
-    """Return whether SQL over a data set is run where it is, beside other such ones."""
+def can_query(tables: Iterable[Asked]) -> bool:
+    """Return whether SQL over data sets is run where they are, all of them by one engine."""
+    engines = {_engine(*each) for each in tables}
+    return len(engines) == 1 and None not in engines
+
+
+def _engine(data_set: DataSet, kind: BaseType) -> str | None:
+    """Return what runs SQL over a data set; ``None`` if it is to be read."""
     source = source_of(data_set.kind)
-    return isinstance(source, SqlSource) or not getattr(source, "reads_when_opened", False)
+    if isinstance(source, SqlSource) or not getattr(source, "reads_when_opened", False):
+        return "duckdb"
+    floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
+    if data_set.engine != "postgresql" or (data_set.nan is not None and floats):
+        return None  # NaN as a missing number is DuckDB's and Arrow's to read
+    return f"{data_set.kind}:{data_set.where.rpartition('#')[0]}"  # one server, one account
 
 
 def read(asked: Asked, watch: Watch) -> Result:
@@ -111,8 +122,9 @@ def _run(tables: Mapping[str, Asked], fields: Mapping[str, Any], size: int, watc
         try:
             request = {**fields, **limits, "tables": told}
             answer = run_apart(
-                READER, request, [*files, file], size=size, seconds=seconds + 5, watch=watch
-            )
+                READER, request, [*files, file], size=size, seconds=seconds + 5, watch=watch,
+                connects=any(each.data_set.engine for each in tables.values()),
+            )  # fmt: skip
             _check(answer)
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
             # what is open for writing cannot be mapped once it is sealed
@@ -143,11 +155,7 @@ def _opened(
             if refused:
                 raise NotOfferedError(refused)
             source = source_of(data_set.kind)
-            opened = (
-                source.files(data_set.where)
-                if isinstance(source, SqlSource)
-                else source.open(data_set.where, kind, size=data_set.size)
-            )
+            opened = _files(source, data_set, kind)
             numbers = range(len(files), len(files) + len(opened))
             files += opened
             paths = source.paths(data_set.where, ()) if isinstance(source, SqlSource) else ()
@@ -160,6 +168,15 @@ def _opened(
         yield files, told, versions
     finally:
         close_all(files)
+
+
+def _files(source: Source, data_set: DataSet, kind: BaseType) -> list[int]:
+    """Return descriptors of the files that a process reads; none of what it connects to."""
+    if isinstance(source, SqlSource):
+        return source.files(data_set.where)
+    if getattr(source, "reads_when_opened", False):
+        return []
+    return source.open(data_set.where, kind, size=data_set.size)
 
 
 def _version(files: Sequence[int | str]) -> str | None:

@@ -2,11 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mplang_core import TableType
 from mplang_data.columns import check_schema
 from mplang_data.description import Description, SourceError
+
+
+class Published:
+    """What an owner publishes of the rows of a table, as SQL checks it.
+
+    Args:
+        description: what the owner says.
+        kind: the columns that are read.
+    """
+
+    def __init__(self, description: Description, kind: TableType) -> None:
+        self._description = description
+        self._floats = {name for name, type in kind.columns if type in ("float", "double")}
+        self._values = description.values_of(kind)
+        ranges = description.ranges_of(kind)
+        self._ends = {
+            column: ends
+            for (column, _), ends in zip(kind.columns, ranges, strict=bool(ranges))
+            if ends is not None
+        }
+
+    def value(self, column: str) -> str:
+        """Return the value of a column in SQL, where NaN may be a missing one."""
+        if self._description.nan == "missing" and column in self._floats:
+            return f"CASE WHEN isnan({quoted(column)}) THEN NULL ELSE {quoted(column)} END"
+        return quoted(column)
+
+    def columns(self) -> dict[tuple[str, str], str]:
+        """Return what SQL selects to check it: by what it is and its column, aggregates."""
+        asked = {("rows", ""): "count(*)"} if self._description.rows is not None else {}
+        for column in self._ends:
+            value = self.value(column)
+            asked |= {("low", column): f"min({value})", ("high", column): f"max({value})"}
+        for column in self._floats if self._description.nan == "error" else ():
+            asked["nan", column] = f"count(CASE WHEN isnan({quoted(column)}) THEN 1 END)"
+        for column, listed in self._values.items():
+            literals = ", ".join(map(_literal, listed))
+            # null is no value, and outside of no list
+            outside = f"{quoted(column)} NOT IN ({literals})"
+            asked["other", column] = f"count(CASE WHEN {outside} THEN 1 END)"
+        return asked
+
+    def check(self, selected: Mapping[tuple[str, str], Any]) -> None:
+        """Check what SQL has selected.
+
+        Raises:
+            SourceError: the rows are not what the owner says; names the column.
+        """
+        for (what, column), value in selected.items():
+            if what == "rows":
+                self._description.check_rows(value)
+            elif what == "nan" and value:
+                raise SourceError(f"column {column!r} has NaN, which is an error by its catalogue")
+            elif what == "other" and value:
+                raise SourceError(
+                    f"column {column!r} has values that are not in the list published"
+                )
+        for column, (low, high) in self._ends.items():
+            smallest, largest = selected["low", column], selected["high", column]
+            # NaN is the greatest number of SQL, and within nothing
+            if smallest is not None and not low <= smallest <= largest <= high:
+                raise SourceError(
+                    f"column {column!r} has numbers outside of the range that is published"
+                )
 
 
 class View:
@@ -22,9 +87,8 @@ class View:
     def __init__(self, con: Any, relation: str, description: Description, kind: TableType) -> None:
         self._con = con
         self._relation = relation
-        self._description = description
+        self._published = Published(description, kind)
         self._kind = kind
-        self._floats = [name for name, type in kind.columns if type in ("float", "double")]
 
     def misfit(self) -> SourceError | None:
         """Return why DuckDB does not read the columns by the types that they are declared with."""
@@ -41,61 +105,17 @@ class View:
         Raises:
             SourceError: they are not what the owner says; names the column.
         """
-        self._check()
+        asked = self._published.columns()
+        if asked:
+            sql = f"SELECT {', '.join(asked.values())} FROM {self._relation}"
+            self._published.check(dict(zip(asked, self._con.execute(sql).fetchone(), strict=True)))
         columns = ", ".join(
-            f"{self._value(column)} AS {quoted(column)}" for column, _ in self._kind.columns
+            f"{self._published.value(column)} AS {quoted(column)}"
+            for column, _ in self._kind.columns
         )
         self._con.execute(
             f"CREATE TEMP VIEW {quoted(name)} AS SELECT {columns} FROM {self._relation}"
         )
-
-    def _value(self, column: str) -> str:
-        if self._description.nan == "missing" and column in self._floats:
-            return f"CASE WHEN isnan({quoted(column)}) THEN NULL ELSE {quoted(column)} END"
-        return quoted(column)
-
-    def _check(self) -> None:
-        """Check what is published of the rows, all in one query."""
-        ranges = self._description.ranges_of(self._kind)
-        ends = {
-            column: each
-            for (column, _), each in zip(self._kind.columns, ranges, strict=bool(ranges))
-            if each is not None
-        }
-        asked = {("rows", ""): "count(*)"} if self._description.rows is not None else {}
-        for column in ends:
-            value = self._value(column)
-            asked |= {("low", column): f"min({value})", ("high", column): f"max({value})"}
-        no_nan = self._floats if self._description.nan == "error" else []
-        for column in {*no_nan, *(each for each in self._floats if each in ends)}:
-            asked["nan", column] = f"coalesce(bool_or(isnan({self._value(column)})), false)"
-        values = self._description.values_of(self._kind)
-        for column, listed in values.items():
-            literals = ", ".join(map(_literal, listed))
-            # null is no value, and outside of no list
-            outside = f"{quoted(column)} NOT IN ({literals})"
-            asked["other", column] = f"coalesce(bool_or({outside}), false)"
-        if not asked:
-            return
-        sql = f"SELECT {', '.join(asked.values())} FROM {self._relation}"
-        found = dict(zip(asked, self._con.execute(sql).fetchone(), strict=True))
-        if ("rows", "") in found:
-            self._description.check_rows(found["rows", ""])
-        for column in no_nan:
-            if found["nan", column]:
-                raise SourceError(f"column {column!r} has NaN, which is an error by its catalogue")
-        for column in values:
-            if found["other", column]:
-                raise SourceError(
-                    f"column {column!r} has values that are not in the list published"
-                )
-        for column, (low, high) in ends.items():
-            smallest, largest = found["low", column], found["high", column]
-            is_within = smallest is None or low <= smallest <= largest <= high
-            if found.get(("nan", column)) or not is_within:
-                raise SourceError(
-                    f"column {column!r} has numbers outside of the range that is published"
-                )
 
 
 def _literal(value: object) -> str:

@@ -212,7 +212,7 @@ class DataSetServer:
             kind, ranges = parse_base_type(str(each["type"])), tuple(each["ranges"])
             there = offered(sets, str(each["data"]), kind, ranges, asker.coordinator)
             tables[name] = Asked(there, kind)
-        if method == "query" and not all(can_query(each.data_set) for each in tables.values()):
+        if method == "query" and not can_query(tables.values()):
             return {"whole": True}, (), None
         log.info("%s reads data set %s", asker.coordinator, ", ".join(sorted(_names(args))))
         if method == "query":

@@ -68,9 +68,11 @@ class HeldData:
         with explaining(sorted({each.name for each in tables.values()})):
             for name, each in tables.items():
                 there, _ = self._offered(each.name, each.kind, each.facts.ranges)
-                if isinstance(there, Described) or not reading.can_query(there):
+                if isinstance(there, Described):
                     return query_here(self, sql, tables, gives, op=op)
                 asked[name] = reading.Asked(there, each.kind)
+            if not reading.can_query(asked.values()):
+                return query_here(self, sql, tables, gives, op=op)
             result = reading.query(asked, sql, gives, {}, _unwatched)
             self._versions.check(tables, result.versions)
             return result_of([result.file], gives)

@@ -13,9 +13,9 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
-from mplang_core import BaseType, TableType
+from mplang_core import TableType
 from mplang_core.ext import (
     AdmissionError,
     KernelError,
@@ -24,32 +24,17 @@ from mplang_core.ext import (
     parse_base_type,
     plugin_manager,
 )
+from mplang_data import postgresql_reader
 from mplang_data.apart import MAX_TOLD
 from mplang_data.apart.child import Reach, Task
 from mplang_data.description import Description, SourceError
-from mplang_data.holding import Opened
+from mplang_data.holding import Opened, Queried
 from mplang_data.sources import GROUP, SqlSource, source_of
 
 _IMPORTS = (
     "mplang_data.columns", "mplang_data.relations", "mplang_tables.arrow", "pyarrow.csv",
     "pyarrow.dataset", "pyarrow.parquet",
 )  # fmt: skip
-
-
-class Table(NamedTuple):
-    """Data set of a query, in the process that reads it.
-
-    Attributes:
-        name: its name in the SQL.
-        where: the place of its source.
-        opened: its open files, and what its owner says.
-        kind: the type that is read.
-    """
-
-    name: str
-    where: str
-    opened: Opened
-    kind: BaseType
 
 
 def prepare() -> None:
@@ -65,9 +50,9 @@ def prepare() -> None:
         at_source.prepare()
 
 
-def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Table]:
+def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
     return [
-        Table(
+        Queried(
             name,
             each["where"],
             Opened(
@@ -84,11 +69,18 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Table]:
 
 def _reach(asked: dict[str, Any], files: Sequence[int]) -> Reach:
     tables = _tables(asked, files)
+    if _is_postgresql(tables):
+        return postgresql_reader.reach(tables, asked["result"]["size"])
     paths = [path for each in tables for path in _paths(each)]
     return Reach(readable=paths, written=asked["result"]["size"] + MAX_TOLD, imports=_IMPORTS)
 
 
-def _paths(table: Table) -> list[str]:
+def _is_postgresql(tables: Sequence[Queried]) -> bool:
+    """Return whether tables are PostgreSQL's, as all of a query are if one is."""
+    return getattr(tables[0].opened.source, "engine", None) == "postgresql"
+
+
+def _paths(table: Queried) -> list[str]:
     source = table.opened.source
     return source.paths(table.where, table.opened.files) if isinstance(source, SqlSource) else []
 
@@ -115,14 +107,18 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         return {"failed": str(error)}
 
 
-def _query(asked: Mapping[str, Any], tables: Sequence[Table], file: int) -> dict[str, Any]:
+def _query(asked: Mapping[str, Any], tables: Sequence[Queried], file: int) -> dict[str, Any]:
+    gives = parse_base_type(asked["gives"])
+    assert isinstance(gives, TableType)
+    if _is_postgresql(tables):
+        with _writer(file, gives) as write:
+            postgresql_reader.query(asked, tables, gives, write)
+        return {}
     from mplang_ibis.ext import at_source
 
     at_source.configure(asked["settings"])
     con, result = at_source.connect(), asked["result"]
     names = [each.name for each in tables]
-    gives = parse_base_type(asked["gives"])
-    assert isinstance(gives, TableType)
     at_source.leave(con, [path for each in tables for path in _paths(each)], asked["size"])
     for each in tables:
         _attach(con, each)
@@ -135,7 +131,7 @@ def _query(asked: Mapping[str, Any], tables: Sequence[Table], file: int) -> dict
     return {}
 
 
-def _attach(con: Any, table: Table) -> None:
+def _attach(con: Any, table: Queried) -> None:
     from mplang_ibis.ext import at_source
 
     from mplang_data.relations import View
@@ -154,7 +150,7 @@ def _attach(con: Any, table: Table) -> None:
     at_source.register(con, table.name, opened.read(table.kind))
 
 
-def _write(file: int, table: Table, result: Mapping[str, int]) -> None:
+def _write(file: int, table: Queried, result: Mapping[str, int]) -> None:
     """Write a whole data set, which whoever takes it compares with what its owner says."""
     import numpy as np
     from mplang_tables import arrow

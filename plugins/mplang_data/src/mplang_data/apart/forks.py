@@ -19,7 +19,7 @@ from typing import NoReturn
 from mplang_data.apart import child
 
 MAX_FILES = 250  # sent at once: the kernel takes 253
-_PRELOADED = ("pyarrow", "mplang_ibis.ext", "mplang_data.source_reader")
+_PRELOADED = ("pyarrow", "mplang_ibis.ext", "psycopg", "mplang_data.source_reader")
 
 
 def main(number: int) -> None:
