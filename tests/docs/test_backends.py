@@ -75,7 +75,9 @@ def test_every_field_of_a_worker_is_told_with_its_default():
     numbers |= {f"quotas.{name}": size(value) for name, value in Quotas()}
     numbers |= {f"timeouts.{name}": f"{value:,g} s" for name, value in Timeouts()}
     queries = "plugins.mplang-ibis.settings"
-    numbers |= {f"{queries}.{name}": f"{value:,g}" for name, value in QuerySettings()}
+    of_queries = QuerySettings()
+    numbers |= {f"{queries}.{name}": f"{value:,g}" for name, value in of_queries if value}
+    numbers[f"{queries}.threads"] = "one for each core"
     numbers[f"{queries}.memory"] = f"{QuerySettings().memory:,}"
     numbers["limits.value"] = "a quarter of the machine's memory, at most 8 GiB"
     assert sorted(told) == sorted([*plain, *numbers])

@@ -255,8 +255,8 @@ def sql(data: bytes) -> None:
         return
     con = _database()
     with contextlib.suppress(AdmissionError):
-        query._admit(con, code, KINDS)
-        query._bind(con, code)
+        query.admit_on(con, code, KINDS)
+        query.bind(con, code)
     assert con.execute("SELECT 1").fetchone() == (1,), "the database is damaged"
 
 

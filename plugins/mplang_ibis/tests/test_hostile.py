@@ -358,7 +358,7 @@ def test_the_connection_is_locked_whatever_is_admitted(files, connect, sql):
 
 def test_the_settings_are_those_that_are_written_down():
     with query._connect() as con:
-        for name, value in {**query._LOCKED, "TimeZone": "UTC", "threads": 1}.items():
+        for name, value in {**query.LOCKED, "TimeZone": "UTC", "threads": 1}.items():
             (found,) = con.execute(f"SELECT current_setting('{name}')").fetchone()
             if name != "memory_limit":
                 assert found == value, name

@@ -21,6 +21,7 @@ from mplang_ibis.engines import Offered, refusal
 from mplang_ibis.engines.postgresql import PostgreSqlDialect
 from mplang_ibis.engines.run_postgresql import run_on_postgresql
 from mplang_ibis.engines.types import type_of_column
+from mplang_ibis.result_types import declared
 from mplang_tables import arrow
 from postgres import server as server
 
@@ -80,8 +81,7 @@ def test_a_query_is_equal_on_postgresql(there, tables, number):
     """Integers, decimals, texts and dates are; floats in twelve digits; and so is the order."""
     sql = (SQL / f"{number}.sql").read_text().strip().rstrip(";")
     offered = {n: Offered(arrow.type_of(data), ("public", n)) for n, data in tables.items()}
-    found = query.schema_of(sql, {name: each.kind for name, each in offered.items()})
-    kind = arrow.type_of(pa.schema([(f.name, arrow.plain_type(f.type)) for f in found]))
+    kind = declared(query.types_of(sql, {name: each.kind for name, each in offered.items()}))
     mine = pa.Table.from_batches(list(run_on_postgresql(there, sql, offered, kind)))
     theirs = query.run_sql(sql, tables, kind)
     assert theirs.num_rows > 0
