@@ -32,10 +32,10 @@ FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.bac
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
 DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.workers"
-SECTIONS = "mplang.sections"
+SECTIONS, CONTROL = "mplang.sections", "mplang.control"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS, CONTROL)
 """Groups whose entry points name an object, not a module with hooks."""
 GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """All groups of entry points that mplang looks for."""

@@ -13,9 +13,8 @@ import os
 import random
 import select
 import signal
-import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 from fuzz.mutation import mutate
 from mplang_data import DataSet, SourceError, check as checks
-from mplang_data.apart import MAX_TOLD, child, database, reader
+from mplang_data.apart import MAX_TOLD, child, reader
 from pyarrow import csv
 
 __all__ = ["ENDED", "SourceError", "changed", "check", "read", "seeds"]
@@ -145,10 +144,10 @@ def read(kind: str, data: bytes, rows: int = 3) -> str:
             asked = {"url": f"duckdb:{file.name}", "table": "adults", "writes": False}
             asked |= {"columns": list(COLUMNS.items()), "limit": None, "match": []}
             with _memory() as sink, open(os.devnull, "wb") as connected:
-                asked |= {"connected": connected.fileno()}
-                return _forked(reader.read, asked, sink, database.reach)
+                asked |= {"connects": True}
+                return _forked(reader, asked, [sink, connected.fileno()])
         asked = {"kind": kind, "description": _description(kind, rows), "whole": True}
-        return _forked(checks._compare, asked, file.fileno(), checks._reach)
+        return _forked(checks, asked, [file.fileno()])
 
 
 def check(kind: str, data: bytes, rows: int) -> int | None:
@@ -177,26 +176,22 @@ def _memory() -> Any:
         os.close(file)
 
 
-def _forked(work: Any, asked: dict[str, Any], file: int, reach: Any) -> str:
-    with _memory() as told:
+def _forked(module: Any, asked: dict[str, Any], files: Sequence[int]) -> str:
+    request = {**asked, "module": module.__name__, "environment": dict(os.environ), "size": SIZE}
+    with _memory() as given, _memory() as answer, _memory() as errors:
+        os.pwrite(given, json.dumps(request).encode(), 0)
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                os.dup2(told, 1)
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                given = asked | {"parent": parent, "size": SIZE}
-                sys.stdin, sys.stdout = io.StringIO(json.dumps(given)), os.fdopen(1, "w")
-                sys.argv = ["fuzz", str(file)]
-                child.serve(work, "it cannot be read", reach)
-                sys.stdout.flush()
+                child.run(parent, [given, answer, errors, *files])
             finally:
                 os._exit(0)
         code = _ended(pid)
         if code is None:
             return f"it is not read within {PATIENCE} s"
         try:
-            found = json.loads(os.pread(told, MAX_TOLD, 0))
+            found = json.loads(os.pread(answer, MAX_TOLD, 0))
         except ValueError:
             return f"{ENDED} {code}"
         return str(found["error"] or "read")

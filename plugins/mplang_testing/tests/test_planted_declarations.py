@@ -71,7 +71,7 @@ def op(**changes):
     return source
 
 
-READ = 'with ctx.interpreter.data.open("people", PEOPLE) as data: data.read(PEOPLE)'
+READ = 'ctx.interpreter.data.read("people", PEOPLE, (), perhaps=False)'
 SEND = """me = ctx.interpreter.rank
     if me: ctx.interpreter.communicator.send(0, ctx.key, x)
     elif ctx.interpreter.world_size > 1: ctx.interpreter.communicator.recv(1, ctx.key)"""

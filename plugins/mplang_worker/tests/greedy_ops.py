@@ -21,5 +21,4 @@ def read_other(x: TensorType) -> TensorType:
 @kernel("greedy.read_other")
 def read_other_kernel(ctx: KernelContext, x: Any) -> Any:
     kind = TensorType("f64", (3,))
-    with ctx.interpreter.data.open("secret", kind) as opened:
-        return np.asarray(opened.read(kind)).sum() + x
+    return np.asarray(ctx.interpreter.data.read("secret", kind, (), perhaps=False)).sum() + x

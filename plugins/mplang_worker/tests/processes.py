@@ -36,8 +36,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def fork_server_of(front: int) -> int:
-    """Return the process ID of the warm process, the only child of a front."""
-    (pid,) = wait_until(lambda: _only(children(front)), "a front has one child")
+    """Return the process ID of the warm process, the only child of a front beside its readers."""
+
+    def others():
+        return _only([pid for pid in children(front) if _comm(pid) != "mplang-sources"])
+
+    (pid,) = wait_until(others, "a front has one child")
     return pid
 
 
@@ -69,12 +73,14 @@ def mpc_process_of(front: int) -> int:
 
 def _named(front: int, *names: str) -> list[int]:
     """Return those of the children of a front's warm process that have one of the names."""
-    found = []
-    for pid in children(fork_server_of(front)):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if Path(f"/proc/{pid}/comm").read_text().strip() in names:
-                found.append(pid)
-    return found
+    return [pid for pid in children(fork_server_of(front)) if _comm(pid) in names]
+
+
+def _comm(pid: int) -> str:
+    """Return the name of a process; none of one that has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def engine_of(front: int) -> int:

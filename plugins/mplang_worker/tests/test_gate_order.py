@@ -50,7 +50,7 @@ class SlowGate:
     def record(self, kind, fields):
         self.log.append(f"{kind}: {fields['run']} {fields['why']}")
 
-    def end(self, fields, run, heads):
+    def end(self, coordinator, fields, run, heads):
         self.log.append(f"end: {fields['run']} {fields['state']}")
 
 

@@ -61,7 +61,7 @@ def parameters(function: Any) -> list[tuple[str, Any, bool]]:
 
 
 def test_kernels_find_data_sets_and_storage_in_an_engine():
-    assert callable(DataSetClient(lambda *asked: ({}, ())).open)
+    assert callable(DataSetClient(lambda *asked: ({}, ())).query)
 
 
 # -- a package of one's own

@@ -7,6 +7,7 @@ process for each thing that is to be done. So that takes milliseconds.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
@@ -18,6 +19,7 @@ from typing import NoReturn
 
 from mplang_data.apart import child
 
+PR_SET_NAME, NAME = 15, b"mplang-sources"
 MAX_FILES = 250  # sent at once: the kernel takes 253
 _PRELOADED = ("pyarrow", "mplang_ibis.ext", "psycopg", "mplang_data.source_reader")
 
@@ -28,6 +30,7 @@ def main(number: int) -> None:
     Args:
         number: descriptor of the socket to the client.
     """
+    ctypes.CDLL(None).prctl(PR_SET_NAME, NAME)  # what ps shows
     for each in (signal.SIGINT, signal.SIGTERM):  # the client decides
         signal.signal(each, signal.SIG_IGN)
     for module in _PRELOADED:
