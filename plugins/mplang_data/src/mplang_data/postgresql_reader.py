@@ -15,7 +15,7 @@ from mplang_data.holding import Queried
 from mplang_data.relations import Published, quoted
 
 CONNECT_TIMEOUT = 30  # seconds
-_IMPORTS = ("psycopg", "mplang_ibis.engines.run_postgresql")
+_IMPORTS = ("psycopg", "mplang_ibis.ext")
 
 
 def reach(tables: Sequence[Queried], size: int) -> Reach:
