@@ -41,8 +41,10 @@ def _nursery() -> Nursery:
 
 def _fits(environment: Mapping[str, str]) -> bool:
     """Return whether a nursery would have imported the same in an environment."""
-    path = environment.get("PYTHONPATH", "").endswith(_BEGAN.get("PYTHONPATH", ""))
-    return path and _others(environment) == _others(_BEGAN)
+    path = environment.get("PYTHONPATH", "")
+    starts = any(os.path.exists(f"{each}/sitecustomize.py") for each in path.split(os.pathsep))
+    longer = path.endswith(_BEGAN.get("PYTHONPATH", ""))
+    return longer and not starts and _others(environment) == _others(_BEGAN)
 
 
 def _others(environment: Mapping[str, str]) -> dict[str, str]:

@@ -266,7 +266,7 @@ def test_a_query_without_end_is_refused_or_ended(folder, sql):
     fields = people(folder, KINDS[0], seconds=2.0, size=200_000_000, result_rows=100_000)
     data_set = read_data_sets({"people": fields["bank"]["people"]}, "/")["people"]
     asked = {"people": Asked(data_set, TableType((("id", "int64"),)))}
-    with pytest.raises(MPLangError, match="may not run|took longer|more than|OutOfMemory|memory"):
+    with pytest.raises(MPLangError, match="may not run|took longer|more than|Out of Memory"):
         query(asked, sql, TableType((("id", "int64"),)), {}, lambda end: _nothing())
 
 

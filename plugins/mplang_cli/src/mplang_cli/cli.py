@@ -19,15 +19,7 @@ import typer.core
 import mplang_core
 from mplang_cli.version import version_text
 from mplang_core import MPLangError
-from mplang_core.ext import (
-    COMMANDS,
-    ConfigError,
-    PluginError,
-    SimpHost,
-    plugin_manager,
-    printable,
-    skip_package,
-)
+from mplang_core.ext import COMMANDS, ConfigError, PluginError, SimpHost, plugin_manager, printable
 
 
 class _Commands(typer.core.TyperGroup):
@@ -436,8 +428,6 @@ def diff(
 
 def main() -> None:
     """Run the command; our own errors are told in one line."""
-    for module in ("typer", "click", "runpy", "__main__"):
-        skip_package(module)  # where the command begins is no line of the user's
     try:
         app()
     except MPLangError as error:

@@ -13,5 +13,8 @@ def main() -> None:
         print(version_text())
         return
     from mplang_cli.cli import main as run
+    from mplang_core.ext import skip_package
 
+    for module in ("typer", "click", "runpy", "__main__"):
+        skip_package(module)  # where the command begins is no line of the user's
     run()
