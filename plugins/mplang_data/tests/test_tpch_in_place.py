@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H over data sets: Parquet, a DuckDB file, PostgreSQL; as text and expression.
+"""The 22 queries of TPC-H over data sets of Parquet, DuckDB and PostgreSQL, as text and expression.
 
 Each runs where its tables are, and gives what bare DuckDB gives.
 """
