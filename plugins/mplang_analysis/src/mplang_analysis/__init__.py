@@ -15,9 +15,12 @@ Example:
 
 from mplang_analysis.admission import AdmissionCheck, Submission, admission_checks, admit
 from mplang_analysis.analyses import Analysis, analyses, analysis_of, analyze
+from mplang_analysis.at_source import staying_reads
 from mplang_analysis.changes import ChangeRule, Changes, HasChanges, changes_of
 from mplang_analysis.constants import Constant, ConstantsRule, HasConstants, constants
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
+from mplang_analysis.data_question import AsksData, DataQuestion, QuestionRule, TableRead
+from mplang_analysis.data_questions import data_questions
 from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
@@ -102,12 +105,14 @@ __all__ = [
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
+    "AsksData",
     "Cell",
     "ChangeRule",
     "Changes",
     "Constant",
     "ConstantsRule",
     "Costs",
+    "DataQuestion",
     "Declassifies",
     "Disclosure",
     "DisclosureRow",
@@ -147,6 +152,7 @@ __all__ = [
     "PrecisionRule",
     "ProgramRequest",
     "PublicInput",
+    "QuestionRule",
     "RangeRow",
     "RangeRule",
     "Ranges",
@@ -165,6 +171,7 @@ __all__ = [
     "StorageUse",
     "Stored",
     "Submission",
+    "TableRead",
     "TextTable",
     "UnknownCost",
     "UsesStorage",
@@ -181,6 +188,7 @@ __all__ = [
     "changes_of",
     "constants",
     "costs",
+    "data_questions",
     "data_reads",
     "differences",
     "disclosure",
@@ -203,6 +211,7 @@ __all__ = [
     "sample_within",
     "selected",
     "side_channels_of",
+    "staying_reads",
     "storage_of",
     "stored_forms",
 ]
