@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from mplang_analysis import DataQuestion
 from mplang_analysis.ext import quoted, shortened
@@ -46,7 +45,7 @@ async def refuse_question(gate: FrontGate, session: FrontSession, question: Data
 
 
 async def refuse_storage(
-    gate: FrontGate, session: FrontSession, method: str, args: Mapping[str, Any]
+    gate: FrontGate, session: FrontSession, method: str, args: Mapping[str, object]
 ) -> Answer:
     """Refuse a question about storage; see :func:`refuse_question`."""
     entry = args.get("entry")
