@@ -63,6 +63,7 @@ from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
 from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
+from mplang_analysis.query_table import Queries, QueryRow, queries
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
@@ -152,6 +153,8 @@ __all__ = [
     "PrecisionRule",
     "ProgramRequest",
     "PublicInput",
+    "Queries",
+    "QueryRow",
     "QuestionRule",
     "RangeRow",
     "RangeRule",
@@ -205,6 +208,7 @@ __all__ = [
     "parameter_names",
     "path_to",
     "precision_losses",
+    "queries",
     "ranges",
     "remember",
     "sample_of_data",
