@@ -38,7 +38,7 @@ def query(
     """Run one SELECT on tables of one server.
 
     Args:
-        asked: ``sql``, ``seconds``, ``result``, and ``connected``, where it says that the server is
+        asked: ``sql``, ``settings``, ``seconds``, ``result``, and ``connected``, where it says that the server is
             there.
         tables: the tables.
         gives: the type of the result.
@@ -51,9 +51,10 @@ def query(
     """
     import psycopg
     import pyarrow as pa  # type: ignore[import-untyped]
-    from mplang_ibis.ext import Bounds, Offered, run_on_postgresql
+    from mplang_ibis.ext import Bounds, Offered, at_source, run_on_postgresql
 
     os.environ.setdefault("PGCONNECT_TIMEOUT", str(CONNECT_TIMEOUT))
+    at_source.configure(asked["settings"])
     bounds = Bounds(asked["result"]["rows"], asked["result"]["size"], asked["seconds"])
     offered = {each.name: Offered(_kind(each), _parts(each)) for each in tables}
     with psycopg.connect(f"postgresql:{_url(tables[0])}", autocommit=True) as connection:

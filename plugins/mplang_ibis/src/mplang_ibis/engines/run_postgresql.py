@@ -12,6 +12,7 @@ from mplang_tables import arrow
 
 from mplang_core import TableType
 from mplang_core.ext import KernelError
+from mplang_ibis.engines.postgresql_joins import check_joins
 from mplang_ibis.engines.statements import Offered, SqlStatement, to_dialect
 from mplang_ibis.engines.types import SqlType, type_of_column
 
@@ -112,6 +113,9 @@ def run_on_postgresql(
         _configure(connection, statement, bounds)
         for offered in tables.values():
             _check(connection, offered)
+        names = [_name(each) for each in tables.values()]
+        check_joins(connection, statement.sql, sql, names, OP)
+        _set(connection, "statement_timeout", _milliseconds(ends - time.monotonic()))
         with connection.cursor("mplang", binary=True) as cursor:
             cursor.execute(statement.sql.encode())
             yield from _batches(connection, cursor, statement, gives, bounds, ends)
@@ -142,8 +146,8 @@ def _milliseconds(seconds: float) -> str:
 
 def _check(connection: Connection, offered: Offered) -> None:
     """Check that a view has the columns that its catalogue says, compared byte by byte."""
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in offered.parts)
-    there = {row[0]: (str(row[1]), row[2]) for row in connection.execute(_COLUMNS, [name])}
+    rows = connection.execute(_COLUMNS, [_name(offered)])
+    there = {row[0]: (str(row[1]), row[2]) for row in rows}
     for column, kind in offered.kind.columns:
         wanted, result = type_of_column(kind), there.get(column)
         assert wanted is not None  # else it was refused
@@ -159,6 +163,10 @@ def _check(connection: Connection, offered: Offered) -> None:
                 f"{OP}: column {column!r} of {offered.parts[-1]} has a collation by which "
                 'different texts are equal; offer a view with COLLATE "C"'
             )
+
+
+def _name(offered: Offered) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in offered.parts)
 
 
 def _is(result: str, wanted: SqlType) -> bool:

@@ -1,0 +1,98 @@
+"""Limit of the rows of a join by equal columns on PostgreSQL, as :mod:`mplang_ibis.joins` holds it.
+
+Where a key is unique, as an index or an aggregation says, a join gives no more rows than it takes,
+and the planner knows that. Else PostgreSQL runs the statement a second time, in the same
+transaction, and counts the rows of each join: what the programs of others see of a statement that
+has run is its rows alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from mplang_core.ext import KernelError
+from mplang_ibis import settings
+from mplang_ibis.joins import TOO_MANY
+from mplang_ibis.unbounded import work_of
+
+_JOINS = ("Hash Join", "Merge Join", "Nested Loop")
+_AT_MOST_ONE = ("Semi", "Anti", "Right Semi", "Right Anti")  # row for each of theirs
+_AGAIN = ("CTE Scan", "WorkTable Scan")  # rows of a WITH, which others of its scans have read
+
+Plan = Mapping[str, Any]
+
+
+class Runs(Protocol):
+    """Connection in a transaction, as psycopg has it."""
+
+    def execute(self, query: bytes) -> Any:
+        """Run a statement."""
+
+
+def check_joins(connection: Runs, statement: str, sql: str, tables: Sequence[str], op: str) -> None:
+    """Refuse a statement one of whose joins gives too many rows.
+
+    Args:
+        connection: in the transaction in which the statement runs.
+        statement: in the dialect of PostgreSQL.
+        sql: the SQL that it was made of.
+        tables: its tables, as they are written in statements.
+        op: the op that asks, for messages.
+
+    Raises:
+        KernelError: one does.
+    """
+    plan = _explain(connection, "VERBOSE", statement)
+    if not any(_may_multiply(each) for each in _nodes(plan)):
+        return
+    # what multiplies rows in another way has a row in the disclosure table; it is a Nested Loop
+    kinds = _JOINS[:2] if work_of(sql).is_unbounded else _JOINS
+    plan = _explain(connection, "ANALYZE, TIMING OFF, SUMMARY OFF", statement)
+    nodes = list(_nodes(plan))
+    rows = max((_rows(each) for each in nodes if each["Node Type"] in kinds), default=0)
+    limit = settings.current.join
+    if rows > limit * max(map(_read, nodes), default=0) and rows > limit * max(
+        _size(connection, table) for table in tables
+    ):
+        raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}")
+
+
+def _explain(connection: Runs, options: str, statement: str) -> Plan:
+    explain = f"EXPLAIN ({options}, COSTS OFF, FORMAT JSON) {statement}"
+    ((plan, *_),) = connection.execute(explain.encode()).fetchone()
+    found: Plan = plan["Plan"]
+    return found
+
+
+def _size(connection: Runs, table: str) -> int:
+    (size,) = connection.execute(f"SELECT pg_catalog.count(*) FROM {table}".encode()).fetchone()
+    return int(size)
+
+
+def _nodes(plan: Plan) -> Iterator[Plan]:
+    todo = [plan]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += node.get("Plans", ())
+
+
+def _may_multiply(node: Plan) -> bool:
+    """Return whether a join may give more rows than it takes, by what the planner knows."""
+    if node["Node Type"] not in _JOINS or node.get("Join Type") in _AT_MOST_ONE:
+        return False
+    return not node.get("Inner Unique", False)
+
+
+def _rows(node: Plan) -> int:
+    """Return how many rows a node gave, of all its turns."""
+    return math.ceil(node.get("Actual Rows", 0) * node.get("Actual Loops", 0))
+
+
+def _read(node: Plan) -> int:
+    """Return how many rows a node has read of a table, in one of its turns."""
+    if node.get("Plans") or node["Node Type"] in _AGAIN:
+        return 0
+    return math.ceil(node.get("Actual Rows", 0) + node.get("Rows Removed by Filter", 0))
