@@ -38,8 +38,8 @@ def query(
     """Run one SELECT on tables of one server.
 
     Args:
-        asked: ``sql``, ``settings``, ``seconds``, ``result``, and ``connected``, where it says that the server is
-            there.
+        asked: ``sql``, ``settings``, ``seconds``, ``result``, and ``connected``, where it says
+            that the server is there.
         tables: the tables.
         gives: the type of the result.
         write: takes it in parts, Arrow tables of that type.

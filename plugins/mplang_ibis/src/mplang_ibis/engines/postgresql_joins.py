@@ -61,9 +61,9 @@ def check_joins(connection: Runs, statement: str, sql: str, tables: Sequence[str
 
 def _explain(connection: Runs, options: str, statement: str) -> Plan:
     explain = f"EXPLAIN ({options}, COSTS OFF, FORMAT JSON) {statement}"
-    ((plan, *_),) = connection.execute(explain.encode()).fetchone()
-    found: Plan = plan["Plan"]
-    return found
+    ((root,),) = connection.execute(explain.encode()).fetchone()
+    plan: Plan = root["Plan"]
+    return plan
 
 
 def _size(connection: Runs, table: str) -> int:
@@ -88,11 +88,13 @@ def _may_multiply(node: Plan) -> bool:
 
 def _rows(node: Plan) -> int:
     """Return how many rows a node gave, of all its turns."""
-    return math.ceil(node.get("Actual Rows", 0) * node.get("Actual Loops", 0))
+    rows, turns = float(node.get("Actual Rows", 0)), int(node.get("Actual Loops", 0))
+    return math.ceil(rows * turns)
 
 
 def _read(node: Plan) -> int:
     """Return how many rows a node has read of a table, in one of its turns."""
     if node.get("Plans") or node["Node Type"] in _AGAIN:
         return 0
-    return math.ceil(node.get("Actual Rows", 0) + node.get("Rows Removed by Filter", 0))
+    rows, others = node.get("Actual Rows", 0), node.get("Rows Removed by Filter", 0)
+    return math.ceil(float(rows) + float(others))
