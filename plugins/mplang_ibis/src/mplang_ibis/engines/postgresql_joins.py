@@ -9,8 +9,8 @@ has run is its rows alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from mplang_core.ext import KernelError
 from mplang_ibis import settings
@@ -21,17 +21,30 @@ _JOINS = ("Hash Join", "Merge Join", "Nested Loop")
 _AT_MOST_ONE = ("Semi", "Anti", "Right Semi", "Right Anti")  # row for each of theirs
 _AGAIN = ("CTE Scan", "WorkTable Scan")  # rows of a WITH, which others of its scans have read
 
-Plan = Mapping[str, Any]
+PlanNode = TypedDict(
+    "PlanNode",
+    {
+        "Node Type": str,
+        "Join Type": str,
+        "Inner Unique": bool,
+        "Actual Rows": float,
+        "Actual Loops": int,
+        "Rows Removed by Filter": float,
+        "Plans": "list[PlanNode]",
+    },
+    total=False,
+)
+"""Node of a plan, as PostgreSQL tells it."""
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection: TypeAlias = psycopg.Connection[tuple[object, ...]]
 
 
-class Runs(Protocol):
-    """Connection in a transaction, as psycopg has it."""
-
-    def execute(self, query: bytes) -> Any:
-        """Run a statement."""
-
-
-def check_joins(connection: Runs, statement: str, sql: str, tables: Sequence[str], op: str) -> None:
+def check_joins(
+    connection: Connection, statement: str, sql: str, tables: Sequence[str], op: str
+) -> None:
     """Refuse a statement one of whose joins gives too many rows.
 
     Args:
@@ -59,19 +72,24 @@ def check_joins(connection: Runs, statement: str, sql: str, tables: Sequence[str
         raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}")
 
 
-def _explain(connection: Runs, options: str, statement: str) -> Plan:
+def _explain(connection: Connection, options: str, statement: str) -> PlanNode:
     explain = f"EXPLAIN ({options}, COSTS OFF, FORMAT JSON) {statement}"
-    ((root,),) = connection.execute(explain.encode()).fetchone()
-    plan: Plan = root["Plan"]
-    return plan
+    (root,) = _one(connection, explain)
+    return cast("list[dict[str, PlanNode]]", root)[0]["Plan"]
 
 
-def _size(connection: Runs, table: str) -> int:
-    (size,) = connection.execute(f"SELECT pg_catalog.count(*) FROM {table}".encode()).fetchone()
-    return int(size)
+def _size(connection: Connection, table: str) -> int:
+    (size,) = _one(connection, f"SELECT pg_catalog.count(*) FROM {table}")
+    return cast(int, size)
 
 
-def _nodes(plan: Plan) -> Iterator[Plan]:
+def _one(connection: Connection, statement: str) -> tuple[object, ...]:
+    row = connection.execute(statement.encode()).fetchone()
+    assert row is not None
+    return row
+
+
+def _nodes(plan: PlanNode) -> Iterator[PlanNode]:
     todo = [plan]
     while todo:
         node = todo.pop()
@@ -79,22 +97,20 @@ def _nodes(plan: Plan) -> Iterator[Plan]:
         todo += node.get("Plans", ())
 
 
-def _may_multiply(node: Plan) -> bool:
+def _may_multiply(node: PlanNode) -> bool:
     """Return whether a join may give more rows than it takes, by what the planner knows."""
     if node["Node Type"] not in _JOINS or node.get("Join Type") in _AT_MOST_ONE:
         return False
     return not node.get("Inner Unique", False)
 
 
-def _rows(node: Plan) -> int:
+def _rows(node: PlanNode) -> int:
     """Return how many rows a node gave, of all its turns."""
-    rows, turns = float(node.get("Actual Rows", 0)), int(node.get("Actual Loops", 0))
-    return math.ceil(rows * turns)
+    return math.ceil(node.get("Actual Rows", 0) * node.get("Actual Loops", 0))
 
 
-def _read(node: Plan) -> int:
+def _read(node: PlanNode) -> int:
     """Return how many rows a node has read of a table, in one of its turns."""
     if node.get("Plans") or node["Node Type"] in _AGAIN:
         return 0
-    rows, others = node.get("Actual Rows", 0), node.get("Rows Removed by Filter", 0)
-    return math.ceil(float(rows) + float(others))
+    return math.ceil(node.get("Actual Rows", 0) + node.get("Rows Removed by Filter", 0))
