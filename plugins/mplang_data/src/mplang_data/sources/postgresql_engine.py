@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mplang_confinement import give_up_calls
 from mplang_tables.ext import quoted
@@ -16,9 +16,7 @@ from mplang_core import TableType
 from mplang_data.apart import MAX_TOLD, database
 from mplang_data.apart.child import Reach
 from mplang_data.description import SourceError
-
-if TYPE_CHECKING:  # which imports this module
-    from mplang_data.holding import Queried, SourceQuery
+from mplang_data.sources.source import Queried, SourceQuery
 
 CONNECT_TIMEOUT = 30  # seconds
 _IMPORTS = ("psycopg", "mplang_ibis.ext", "mplang_data.relations")
