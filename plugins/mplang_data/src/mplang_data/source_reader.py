@@ -24,7 +24,6 @@ from mplang_core.ext import (
     AdmissionError,
     KernelError,
     MPLangError,
-    PluginLoadError,
     parse_base_type,
     plugin_manager,
 )
@@ -39,7 +38,7 @@ NAME = "whole"  # of a table that is read whole
 def prepare() -> None:
     """Do before a fork what each of these processes needs."""
     for kind in plugin_manager.names(GROUP):
-        with contextlib.suppress(PluginLoadError):  # tells whoever has such a source
+        with contextlib.suppress(Exception):  # of a plugin; it tells whoever has such a source
             source_of(kind).prepare()
 
 
