@@ -80,13 +80,16 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         (table,) = tables
         (_write if table.opened.files else _write_selected)(file, table, asked)
         return {}
+    from mplang_ibis.ext import configure
+
+    configure(asked["settings"])
     gives, result = parse_base_type(asked["gives"]), asked["result"]
     assert isinstance(gives, TableType)
     try:
         with _writer(file, gives) as write:
             query = SourceQuery(
                 asked["sql"], gives, result["rows"], result["size"], asked["size"],
-                asked["seconds"], asked["settings"], _connected(asked), write,
+                asked["seconds"], _connected(asked), write,
             )  # fmt: skip
             tables[0].opened.source.query(tables, query)
     except AdmissionError as error:
@@ -111,7 +114,7 @@ def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None
     try:
         with _writer(file, kind) as write:
             query = SourceQuery(
-                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"], {},
+                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"],
                 _connected(asked), _limited(write, asked["result"]["size"]), ordered=False,
             )  # fmt: skip
             bare.source.query([table._replace(name=NAME, opened=bare)], query)

@@ -5,8 +5,8 @@ process for each thing that is to be done. So that takes milliseconds.
 
 It is no :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
 has in its memory what an owner prepares for sessions, and spare children that wait for one; what
-reads the files of strangers is forked from a process that has neither. A request brings up to 250 open
-files, and a socket on which its end is told, so that a client waits for its own alone. And
+reads the files of strangers is forked from a process that has neither. A request brings up to 250
+open files, and a socket on which its end is told, so that a client waits for its own alone. And
 simulators and ``mplang data`` read sources where no worker is installed.
 """
 
