@@ -213,7 +213,7 @@ def test_the_time_of_a_query_includes_how_it_is_to_run(monkeypatch):
         con.execute("SELECT count(*) FROM range(1_000_000_000_000)")
 
     monkeypatch.setattr(at_source, "may_use_threads", long)
-    con, kind = at_source.connect({}), mp.TableType((("x", "int64"),))
+    con, kind = at_source.connect(), mp.TableType((("x", "int64"),))
     with pytest.raises(KernelError, match=r"took longer than 0\.2 s"):
         at_source.run(con, "SELECT 1 AS x", [], kind, Bounds(seconds=0.2), print)
 

@@ -24,7 +24,6 @@ from mplang_core.ext import (
     AdmissionError,
     KernelError,
     MPLangError,
-    PluginLoadError,
     parse_base_type,
     plugin_manager,
 )
@@ -39,7 +38,7 @@ NAME = "whole"  # of a table that is read whole
 def prepare() -> None:
     """Do before a fork what each of these processes needs."""
     for kind in plugin_manager.names(GROUP):
-        with contextlib.suppress(PluginLoadError):  # tells whoever has such a source
+        with contextlib.suppress(Exception):  # of a plugin; it tells whoever has such a source
             source_of(kind).prepare()
 
 
@@ -81,13 +80,16 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         (table,) = tables
         (_write if table.opened.files else _write_selected)(file, table, asked)
         return {}
+    from mplang_ibis.ext import configure
+
+    configure(asked["settings"])
     gives, result = parse_base_type(asked["gives"]), asked["result"]
     assert isinstance(gives, TableType)
     try:
         with _writer(file, gives) as write:
             query = SourceQuery(
                 asked["sql"], gives, result["rows"], result["size"], asked["size"],
-                asked["seconds"], asked["settings"], _connected(asked), write,
+                asked["seconds"], _connected(asked), write,
             )  # fmt: skip
             tables[0].opened.source.query(tables, query)
     except AdmissionError as error:
@@ -112,7 +114,7 @@ def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None
     try:
         with _writer(file, kind) as write:
             query = SourceQuery(
-                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"], {},
+                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"],
                 _connected(asked), _limited(write, asked["result"]["size"]), ordered=False,
             )  # fmt: skip
             bare.source.query([table._replace(name=NAME, opened=bare)], query)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import duckdb
@@ -39,13 +39,8 @@ def prepare() -> None:
     _ready.append(_open())
 
 
-def connect(section: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-    """Return a connection that reads files and attaches databases, until :func:`leave`.
-
-    Args:
-        section: settings of this package in a worker's configuration, which this process takes.
-    """
-    settings.configure(section)
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads files and attaches databases, until :func:`leave`."""
     return _ready.pop() if _ready else _open()
 
 

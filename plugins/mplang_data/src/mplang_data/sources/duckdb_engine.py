@@ -39,7 +39,7 @@ class QueriedByDuckDb(Source):
         """Run one SELECT; see :class:`mplang_data.Source`."""
         from mplang_ibis.ext import Bounds, at_source
 
-        con = at_source.connect(asked.settings)
+        con = at_source.connect()
         at_source.leave(con, _paths(tables), asked.memory)
         for each in tables:
             _attach(con, each)

@@ -44,12 +44,11 @@ def query(tables: Sequence[Queried], asked: SourceQuery) -> None:
     """Run one SELECT; see :meth:`mplang_data.Source.query`."""
     import psycopg
     import pyarrow as pa  # type: ignore[import-untyped]
-    from mplang_ibis.ext import Bounds, Offered, UnfitTableError, configure, run_on_postgresql
+    from mplang_ibis.ext import Bounds, Offered, UnfitTableError, run_on_postgresql
 
     from mplang_data.relations import Published
 
     os.environ.setdefault("PGCONNECT_TIMEOUT", str(CONNECT_TIMEOUT))
-    configure(asked.settings)
     bounds = Bounds(asked.rows, asked.size, asked.seconds)
     offered = {each.name: Offered(_kind(each), _parts(each)) for each in tables}
     with psycopg.connect(url_of(tables[0].where), autocommit=True) as connection:

@@ -269,7 +269,6 @@ class SourceQuery(NamedTuple):
         size: bytes of its result at most.
         memory: bytes that the engine may take.
         seconds: time after which it is ended.
-        settings: limits of queries, as ``mplang_ibis`` takes them.
         connected: is called once a server is there, before it is asked for rows: what fails before
             is a source that cannot be reached.
         write: takes the result in parts, Arrow tables of that type.
@@ -283,7 +282,6 @@ class SourceQuery(NamedTuple):
     size: int
     memory: int
     seconds: float
-    settings: Mapping[str, Any]
     connected: Callable[[], None]
     write: Callable[[Any], None]
     ordered: bool = True
