@@ -14,12 +14,13 @@ import duckdb
 from mplang_tables import arrow
 
 from mplang_core import TableType
-from mplang_core.ext import KernelError
+from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import query, settings
 from mplang_ibis.bounds import Bounds
 from mplang_ibis.joins import check_joins
 from mplang_ibis.query import register as register
 from mplang_ibis.repeatable import may_use_threads
+from mplang_ibis.sql import check_names
 
 BATCH = 64 << 10  # rows
 
@@ -98,6 +99,10 @@ def run(
         DamagedError: a source cannot be read.
     """
     op, rows, size = "ibis.run", 0, 0
+    try:
+        check_names(list(names))
+    except ValueError as error:  # one may be of the file that is attached
+        raise AdmissionError(f"{op}: {error}") from error
     query.admit_on(con, sql, names)
     with query.limited(con, op, bounds.seconds):
         con.execute(f"SET threads = {_threads(con, sql)}")
