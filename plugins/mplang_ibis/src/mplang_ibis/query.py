@@ -256,13 +256,13 @@ def parse(sql: str) -> dict[str, Any]:
         AdmissionError: it is anything else.
     """
     with _without_data() as con:
-        return _parse(con, sql)
+        return parse_on(con, sql)
 
 
 def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
     """Refuse SQL as :func:`admit` does, by a connection that is there."""
     try:
-        found = list(nodes(_parse(con, sql)))
+        found = list(nodes(parse_on(con, sql)))
     except RecursionError as error:
         raise AdmissionError("ibis.run: the SQL is nested too deep") from error
     ctes = {entry["key"] for node in found for entry in node.get("cte_map", {}).get("map", ())}
@@ -279,8 +279,8 @@ _OPERATOR = re.compile(r"\W+")
 _PLACES = {"catalog", "schema"}  # a file that is attached has types and macros of its own
 
 
-def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """Return the syntax tree of the one SELECT."""
+def parse_on(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """Return the syntax tree of the one SELECT, as :func:`parse` does, by a connection."""
     if _SIGNS.search(sql):
         _refuse(f"over {MAX_SIGNS} plus and minus signs in a row")
     asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
