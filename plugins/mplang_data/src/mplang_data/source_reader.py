@@ -54,7 +54,7 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
                 each["arguments"],
             ),
             parse_base_type(each["type"]),
-            each["match"],
+            each.get("match", ()),
         )
         for name, each in asked["tables"].items()
     ]
@@ -109,7 +109,7 @@ def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None
     kind = table.kind
     assert isinstance(kind, TableType)
     columns = ", ".join(quoted(name) for name, _ in kind.columns)
-    sql = f"SELECT {columns} FROM {quoted(NAME)}" + " WHERE false" * (not asked["rows"])
+    sql = f"SELECT {columns} FROM {quoted(NAME)}" + " WHERE false" * (not asked.get("rows", True))
     bare = table.opened._replace(description=Description(columns=dict(kind.columns)))
     try:
         with _writer(file, kind) as write:

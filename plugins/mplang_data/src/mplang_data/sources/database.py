@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from mplang_core import BaseType, TableType
+from mplang_data.apart import TIMEOUT
 from mplang_data.apart.child import Reach
 from mplang_data.apart.database import PORT
+from mplang_data.apart.rows import read_apart
 from mplang_data.description import SIZE, SourceError, SourceUnreachableError
 from mplang_data.sources import postgresql_engine
 from mplang_data.sources.arrow_file import ArrowFiles
@@ -55,12 +57,13 @@ class Database(ArrowFiles):
         """Read the columns of a table; see :class:`mplang_data.Source`."""
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
-        from mplang_data.holding import DataSet
-        from mplang_data.reading import Asked, read
-
-        source = f"{self.kind}:{where}"
-        data_set = DataSet(source=source, columns=dict(kind.columns), size=size)
-        return [read(Asked(data_set, kind, match), rows=rows).file]
+        table = {
+            "kind": self.kind, "where": where, "files": self.files(where, kind), "type": str(kind),
+            "description": {"columns": dict(kind.columns)}, "match": list(match), "arguments": {},
+        }  # fmt: skip
+        request = {"tables": {"": table}, "rows": rows, "result": {"size": size}}
+        connects = self.engine is not None
+        return [read_apart(request, [], size=size, seconds=TIMEOUT, connects=connects)]
 
     def files(self, where: str, kind: BaseType, *, size: int = SIZE) -> list[int]:
         """Return none; see :class:`mplang_data.Source`."""
