@@ -138,6 +138,8 @@ def _version(files: Sequence[int | str]) -> str | None:
     for each in files:
         with contextlib.suppress(OSError):  # a log of a database that is not there
             found = os.stat(each)
+            if not found.st_nlink:  # a memory file, which is another one each time
+                continue
             there = True
             facts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
             seen.update(repr(facts).encode())

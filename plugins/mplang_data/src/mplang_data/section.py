@@ -229,11 +229,13 @@ class DataSetServer:
             result = query(tables, question.sql, gives, self._settings, watch)
             return {"versions": dict(result.versions)}, (result.file,), None
         (asked,) = tables.values()
+        result = read(asked, watch)
         fields = {
             "format": "arrow" if isinstance(asked.kind, TableType) else "npy",
             "description": asked.data_set.public(),
+            "versions": dict(result.versions),
         }
-        return fields, (read(asked, watch).file,), None
+        return fields, (result.file,), None
 
     @contextlib.contextmanager
     def _watched(self, session: str, end: Callable[[], None]) -> Iterator[None]:

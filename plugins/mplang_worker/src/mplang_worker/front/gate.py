@@ -576,6 +576,7 @@ def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
         leaves=any(what == "store" for what, _, _ in asked.storage),
+        states={},
     )
 
 

@@ -19,6 +19,7 @@ from mplang_worker.front.session import FrontSession
 
 MAX_NAMED = 4  # data sets of a question
 MAX_SQL = 500  # characters in the owner's log
+CHANGED = "it has changed since this run has read it before; run it again"
 PUBLIC = "the program that was permitted does not ask for this"
 log = logging.getLogger("mplang.http.front")
 
@@ -66,6 +67,27 @@ def permit_readings(session: FrontSession, run: str, question: DataQuestion) -> 
     if permitted.run == run and question.digest in permitted.questions:
         more = {each.digest for each in question.readings}
         session.permitted = permitted._replace(questions=permitted.questions | more)
+
+
+def sees_one_state(
+    session: FrontSession, run: str, question: DataQuestion, versions: Mapping[str, str | None]
+) -> bool:
+    """Return whether a run sees the data sets of a question as it has seen them before.
+
+    An engine that was taken over would ask again after each change, and learn what has changed.
+
+    Args:
+        session: the session.
+        run: the run that asked; without a gate, which knows of runs, nothing is compared.
+        question: what it asked.
+        versions: by the names in the question what differs after a source has changed; ``None`` if
+            nothing tells that.
+    """
+    states = session.permitted.states
+    if states is None or session.permitted.run != run:
+        return True
+    seen = {question.tables[name].data: each for name, each in versions.items()}
+    return all(states.setdefault(data, each) == each for data, each in seen.items())
 
 
 async def _accuse(gate: FrontGate, session: FrontSession, what: str) -> None:
