@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import ibis
@@ -17,6 +17,7 @@ from mplang_data import apart
 from mplang_data.apart import _ServerClient
 from mplang_http import LocalCluster
 from mplang_tables import to_tensor
+from mplang_testing.waiting import DEADLINE, wait_until
 from processes import descendants
 from pyarrow import csv
 
@@ -296,25 +297,61 @@ def test_a_query_ends_with_its_session(folder, monkeypatch):
         read(Asked(table, kind), ended_at_once)
 
 
-class Asker(NamedTuple):
-    coordinator: str = "local"
-    session: str = "s1"
+ENDLESS_COUNT = "SELECT count(*) AS id FROM people a, people b, people c WHERE a.id <> b.id + c.id"
 
 
-def test_a_query_that_begins_after_its_session_ended_is_ended(folder):
-    """A question may be on its way when its session is released."""
+def test_a_long_query_tells_its_owner_how_far_it_is(folder, monkeypatch):
+    """And ends as soon as it is told to, whatever DuckDB is at."""
+    from mplang_data import SourceError
     from mplang_data.holding import read_data_sets
-    from mplang_data.section import DataSetServer
+    from mplang_data.reading import Asked, query
 
-    data_sets = read_data_sets(people(folder, KINDS[0], seconds=5.0)["bank"], "/")
-    server, kind = DataSetServer(data_sets, {}), mp.TableType((("id", "int64"),))
-    table = {"data": "people", "type": str(kind), "ranges": []}
-    args = {"tables": {"people": table}, "gives": str(kind)}
-    args["sql"] = "SELECT count(*) AS id FROM people a, people b, people c"
-    server.release("s1")
-    answer, files, _ = server.answer(Asker(), "query", args, ())
-    assert "has ended" in answer["failed"]
-    assert not files
+    from mplang_core import TableType
+
+    for name in ("REPORTED", "REPORTED_LAST"):
+        monkeypatch.setattr(apart, name, 0.1)
+    data_set = read_data_sets(people(folder, KINDS[0])["bank"], "/")["people"]
+    kind = TableType((("id", "int64"),))
+    reports = []
+
+    @contextmanager
+    def watch(end):
+        def report(seconds, percent):
+            reports.append((seconds, percent))
+            if percent is not None:
+                end()
+
+        yield report
+
+    with pytest.raises(SourceError, match="has ended"):
+        query({"people": Asked(data_set, kind)}, ENDLESS_COUNT, kind, {}, watch)
+    passed = [seconds for seconds, _ in reports]
+    assert passed == sorted(passed)
+    assert 0 <= reports[-1][1] <= 100
+
+
+def test_the_log_of_the_owner_has_it_and_a_session_that_has_ended_runs_nothing(
+    folder, monkeypatch, caplog
+):
+    """Its question may have waited for a thread when its processes were ended."""
+    from types import SimpleNamespace
+
+    from mplang_data.section import SECTION
+
+    monkeypatch.setattr(apart, "REPORTED", 0.1)
+    fields = people(folder, KINDS[0])["bank"]
+    server = SECTION.front(SECTION.read(fields, "/"), {})
+    asker = SimpleNamespace(coordinator="local", session="s", parties=["bank"], rank=0)
+    table = {"data": "people", "type": 'table<["id", "int64"]>', "ranges": []}
+    args = {"tables": {"people": table}, "sql": ENDLESS_COUNT, "gives": table["type"]}
+    caplog.set_level("INFO", "mplang.data")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(server.answer, asker, "query", args, ())
+        wait_until(lambda: "local reads data set people for 0 s now" in caplog.text)
+        server.release("s")
+        assert "has ended" in answer.result(DEADLINE)[0]["failed"]
+    fields, *_ = server.answer(asker, "query", args, ())
+    assert "has ended" in fields["failed"]
 
 
 def test_the_same_bytes_in_each_run(folder):

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, PartyError
-from mplang_core.ext import ObservedWorker
+from mplang_core.ext import ObservedWorker, PartyState
 
 X = np.arange(1000.0)
 
@@ -318,3 +318,12 @@ def test_a_host_that_tells_nothing_is_not_recorded_and_not_shown():
         pass
     with mp.watch(host, Console(force_terminal=True)):
         pass
+
+
+def test_a_long_op_is_shown_with_the_seconds_since_it_was_seen():
+    """As of a query: by the clock of the host, whatever the party tells."""
+    seen = live_table.Seen()
+    query, other = (PartyState("running", op, "a.py:7") for op in ("ibis.run", "jax.run"))
+    passed = [seen.seconds("bank", query, now) for now in (2.0, 3.0, 9.5)]
+    assert [*passed, seen.seconds("bank", other, 10.0)] == [0.0, 1.0, 7.5, 0.0]
+    assert seen.seconds("shop", query, 10.0) == 0.0

@@ -17,6 +17,7 @@ from mplang_analysis import DataQuestion, TableRead
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, ConfigError, KernelError, parse_base_type
+from mplang_data.apart import Report
 from mplang_data.client import DataSetClient
 from mplang_data.description import (
     NoDataSetError,
@@ -32,7 +33,7 @@ from mplang_data.reading import Asked, can_query, query, read
 from mplang_data.sources import source_of
 from mplang_data.stored.entry import read_entries
 
-MAX_ENDED = 10_000  # sessions that have ended, and may have a question on its way
+RELEASED = 1000  # sessions that are remembered: their questions may still wait for a thread
 log = logging.getLogger("mplang.data")
 
 
@@ -110,8 +111,8 @@ class DataSetServer:
     def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
         self._sets = data_sets
         self._settings = settings
+        self._released = OrderedDict[str, None]()  # names of sessions
         self._ends: dict[str, set[Callable[[], None]]] = {}  # of processes, by session
-        self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
 
     def check(self) -> None:
         """Compare the data sets with their sources, in confined processes.
@@ -213,7 +214,7 @@ class DataSetServer:
             return {"failed": "its source cannot be opened"}, (), None
 
     def _answer(self, asker: Asker, method: str, args: Mapping[str, Any]) -> Answer:
-        sets, watch = self._sets, partial(self._watched, asker.session)
+        sets, watch = self._sets, partial(self._watched, asker, sorted(_names(args)))
         question = self.question(method, args)
         tables = {}
         for name, each in question.tables.items():
@@ -238,22 +239,38 @@ class DataSetServer:
         return fields, (result.file,), None
 
     @contextlib.contextmanager
-    def _watched(self, session: str, end: Callable[[], None]) -> Iterator[None]:
-        """End a process if its session is released inside of ``with``, or was before."""
-        ends = self._ends.setdefault(session, set())
+    def _watched(
+        self, asker: Asker, names: Sequence[str], end: Callable[[], None]
+    ) -> Iterator[Report]:
+        """End a process if its session is released inside of ``with``, or has been.
+
+        How far it is depends on private data, as does how long it takes: the owner's log has it,
+        and no engine.
+        """
+
+        def report(seconds: float, percent: float | None) -> None:
+            done = "" if percent is None else f", {percent:.0f} % done"
+            log.info(
+                "%s reads data set %s for %.0f s now%s", asker.coordinator, ", ".join(names),
+                seconds, done,
+            )  # fmt: skip
+
+        ends = self._ends.setdefault(asker.session, set())
         ends.add(end)
-        if session in self._ended:
-            self.release(session)
         try:
-            yield
+            if asker.session in self._released:
+                end()
+            yield report
         finally:
             ends.discard(end)
+            if asker.session in self._released:
+                self._ends.pop(asker.session, None)
 
     def release(self, session: str) -> None:
-        """End what reads data sets for a session, now or later."""
-        self._ended[session] = None  # before the processes that are known are ended
-        while len(self._ended) > MAX_ENDED:
-            self._ended.popitem(last=False)
+        """End what reads data sets for a session, and what a thread of it is about to begin."""
+        self._released[session] = None
+        while len(self._released) > RELEASED:
+            self._released.popitem(last=False)
         for end in list(self._ends.pop(session, ())):
             end()
 

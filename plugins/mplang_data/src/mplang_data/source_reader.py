@@ -27,7 +27,7 @@ from mplang_core.ext import (
     parse_base_type,
     plugin_manager,
 )
-from mplang_data.apart.child import Reach, Task, tell_connected
+from mplang_data.apart.child import Reach, Task, tell_connected, tell_progress
 from mplang_data.description import MAX_ROWS, Description, SourceError
 from mplang_data.sources import GROUP, source_of
 from mplang_data.sources.source import Opened, Queried, SourceQuery
@@ -90,6 +90,7 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
             query = SourceQuery(
                 asked["sql"], gives, result["rows"], result["size"], asked["size"],
                 asked["seconds"], _connected(asked), write,
+                progress=partial(tell_progress, asked["progress"]),
             )  # fmt: skip
             tables[0].opened.source.query(tables, query)
     except AdmissionError as error:

@@ -5,9 +5,11 @@ A connection takes 13 ms. So a process that forks others opens one, and each of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -22,6 +24,7 @@ from mplang_ibis.query import register as register
 from mplang_ibis.repeatable import may_use_threads
 from mplang_ibis.sql import check_names
 
+PROGRESS = 1.0  # seconds
 BATCH = 64 << 10  # rows
 
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
@@ -55,7 +58,36 @@ def _open() -> duckdb.DuckDBPyConnection:
     made.execute("SET TimeZone = 'UTC'")
     made.execute("SET enable_profiling = 'no_output'")
     made.execute("SET explain_output = 'all'")  # what a view is, not what is left of it
+    made.execute("SET enable_progress_bar = true")  # else it does not know how far it is
+    made.execute("SET enable_progress_bar_print = false")
+    made.execute(f"SET progress_bar_time = {int(PROGRESS * 1000)}")
     return made
+
+
+@contextlib.contextmanager
+def reported(
+    con: duckdb.DuckDBPyConnection, report: Callable[[float], None], every: float = PROGRESS
+) -> Iterator[None]:
+    """Report how far a connection is, while it runs a query inside of ``with``.
+
+    Args:
+        con: the connection.
+        report: is told which percentage is done, in a thread; -1 if it is not known.
+        every: seconds between reports.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(every):
+            report(con.query_progress())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def leave(con: duckdb.DuckDBPyConnection, paths: Sequence[str], memory: int) -> None:

@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mplang_core.ext import ObservedHost, SimpHost
+from mplang_core.ext import ObservedHost, PartyState, SimpHost
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 AFTER = 1.0  # seconds of a program before the table appears
+LONG = 1.0  # seconds in one op and line that are shown
 EVERY = 0.25  # seconds
 
 terminal = threading.Lock()
@@ -25,8 +26,9 @@ terminal = threading.Lock()
 def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
     """Show the progress of programs inside of ``with`` that run for more than a second.
 
-    The table has a row per party: its state, its current op with the line, and the bytes that
-    it sent and received. It disappears at the end of the program.
+    The table has a row per party: its state, its current op with the line and, of a long one such
+    as a query, the seconds since it was first seen there, and the bytes that it sent and received.
+    It disappears at the end of the program.
 
     Args:
         host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
@@ -64,14 +66,36 @@ def _show(host: ObservedHost, console: Console, over: threading.Event) -> None:
             if time.monotonic() - begun < AFTER or not terminal.acquire(blocking=False):
                 continue
             try:
+                seen = Seen()
                 with Live(console=console, auto_refresh=False, transient=True) as live:
                     while host.at() is not None and not over.wait(EVERY):
-                        live.update(_table(host, time.monotonic() - begun), refresh=True)
+                        live.update(_table(host, time.monotonic() - begun, seen), refresh=True)
             finally:
                 terminal.release()
 
 
-def _table(host: ObservedHost, took: float) -> Table:
+class Seen:
+    """Where parties were last seen, and since when: by this clock, so that nobody tells a time."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[PartyState, float]] = {}
+
+    def seconds(self, name: str, state: PartyState, now: float) -> float:
+        """Return for how long a party has been in the same op and line.
+
+        Args:
+            name: its name.
+            state: its state now.
+            now: in seconds.
+        """
+        before, since = self._places.get(name, (state, now))
+        if (before.op, before.location) != (state.op, state.location):
+            since = now
+        self._places[name] = state, since
+        return now - since
+
+
+def _table(host: ObservedHost, took: float, seen: Seen | None = None) -> Table:
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -85,6 +109,7 @@ def _table(host: ObservedHost, took: float) -> Table:
             continue
         sent = sum(link.sent for link in state.links.values())
         received = sum(link.received for link in state.links.values())
-        where = state.op or "", state.location or ""
+        passed = 0.0 if seen is None or not state.op else seen.seconds(name, state, took)
+        where = state.op or "", (state.location or "") + f" ({passed:.0f} s)" * (passed >= LONG)
         table.add_row(name, state.state, *where, decimal(sent), decimal(received))
     return table

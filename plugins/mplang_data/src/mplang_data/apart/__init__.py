@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ TIMEOUT = 600.0  # seconds in which a process has done it
 MAX_TOLD = 1 << 20  # bytes of what it tells
 MAX_FILES = 240  # open files that a process is given
 MAX_DETAIL = 500  # characters
+PROGRESS = 16  # bytes at the beginning of what it tells: how far it is
+REPORTED, REPORTED_LAST = 1.0, 600.0  # seconds until it is first told how far it is, and at most
 LAST = 4 << 10  # bytes of what it writes to stderr
 
 __all__ = ["run_apart"]
@@ -27,11 +30,14 @@ __all__ = ["run_apart"]
 _PASSED = ("PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH")
 _PASSED_BEGINNINGS = ("PYTHON", "LC_", "PG")  # PG: where a database is, as libpq takes it
 
-Watch = Callable[[Callable[[], None]], contextlib.AbstractContextManager[None]]
-"""Takes what ends a process, for as long as it runs."""
+Report = Callable[[float, float | None], None]
+"""Is told how many seconds a process has run, and the percentage that is done, if that is known."""
+
+Watch = Callable[[Callable[[], None]], contextlib.AbstractContextManager[Report | None]]
+"""Takes what ends a process, for as long as it runs; gives what is told how far it is."""
 
 
-def unwatched(end: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+def unwatched(end: Callable[[], None]) -> contextlib.AbstractContextManager[Report | None]:
     """Return the :data:`Watch` of a process that nothing ends before its time."""
     return contextlib.nullcontext()
 
@@ -90,7 +96,7 @@ def _run(asked: Mapping[str, Any], files: Sequence[int], seconds: float, watch: 
         os.pwrite(given, json.dumps(asked).encode(), 0)
         code = _server.run([given, told, errors, *files], seconds, watch)
         try:
-            found = json.loads(os.pread(told, MAX_TOLD, 0))
+            found = json.loads(os.pread(told, MAX_TOLD, PROGRESS))
             public, detail, value = found["error"], found["detail"], found["value"]
             where = str(found["where"])
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -129,12 +135,9 @@ class _ServerClient:
                 raise SourceError("no process can be started that reads it") from RuntimeError(
                     head.decode(errors="replace")
                 )
-            with _closing(handles[0]) as handle, watch(lambda: _kill(handle)):
-                mine.settimeout(seconds)
+            with _closing(handles[0]) as handle, watch(lambda: _kill(handle)) as report:
                 try:
-                    return mine.recv(MAX_DETAIL).decode(errors="replace")
-                except TimeoutError:
-                    raise SourceError(f"it is not read within {seconds:g} s") from None
+                    return _code_of(mine, files[1], seconds, report)
                 finally:
                     _kill(handle)
 
@@ -161,6 +164,40 @@ class _ServerClient:
 
 
 _server = _ServerClient()
+
+
+def _code_of(sock: socket.socket, progress: int, seconds: float, report: Report | None) -> str:
+    """Wait for the end of a process, and report meanwhile: each time after twice as long.
+
+    Args:
+        sock: gets its exit code.
+        progress: descriptor of the file that begins with how far it is.
+        seconds: time after which it is not waited for.
+        report: is told how far it is.
+
+    Raises:
+        SourceError: it takes too long.
+    """
+    begun, due = time.monotonic(), REPORTED
+    while True:
+        passed = time.monotonic() - begun
+        if passed >= seconds:
+            raise SourceError(f"it is not read within {seconds:g} s")
+        if report is not None and passed >= due:
+            report(passed, _percent(progress))
+            due = min(2 * due, due + REPORTED_LAST)
+        sock.settimeout(max(0.001, min(seconds, due if report else seconds) - passed))
+        with contextlib.suppress(TimeoutError):
+            return sock.recv(MAX_DETAIL).decode(errors="replace")
+
+
+def _percent(progress: int) -> float | None:
+    """Return which percentage a process says that it has done; ``None`` if it does not know."""
+    try:
+        percent = float(os.pread(progress, PROGRESS, 0))
+    except ValueError:
+        return None
+    return percent if 0 <= percent <= 100 else None
 
 
 def _kill(handle: int) -> None:

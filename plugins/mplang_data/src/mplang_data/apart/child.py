@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mplang_confinement import give_up_calls, give_up_files, give_up_privileges, set_limits
 
-from mplang_data.apart import MAX_TOLD
+from mplang_data.apart import MAX_TOLD, PROGRESS
 from mplang_data.description import SourceError
 
 PR_SET_PDEATHSIG = 1
@@ -79,8 +79,9 @@ def run(parent: int, files: Sequence[int]) -> None:
     os.environ.update(asked.pop("environment"))
     if asked.pop("connects", False):
         asked["connected"] = rest.pop()
+    asked["progress"] = told
     answer = _answer(asked, rest)
-    os.pwrite(told, json.dumps(answer).encode(), 0)
+    os.pwrite(told, json.dumps(answer).encode(), PROGRESS)
 
 
 def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
@@ -110,6 +111,16 @@ def tell_connected(connected: int) -> None:
         connected: descriptor of the socket to the parent.
     """
     os.write(connected, b"1")  # a socket, whose parent looks whether a byte has come
+
+
+def tell_progress(progress: int, percent: float) -> None:
+    """Write for the parent how far this process is.
+
+    Args:
+        progress: descriptor that it is told by.
+        percent: from 0 to 100; another number if that is not known.
+    """
+    os.pwrite(progress, f"{percent:.1f}".encode().ljust(PROGRESS)[:PROGRESS], 0)
 
 
 def _end_with(parent: int) -> None:

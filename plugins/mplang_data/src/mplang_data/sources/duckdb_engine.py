@@ -46,7 +46,8 @@ class QueriedByDuckDb(Source):
         bounds = Bounds(asked.rows, asked.size, asked.seconds)
         names = [each.name for each in tables]
         try:
-            at_source.run(con, asked.sql, names, asked.gives, bounds, asked.write)
+            with at_source.reported(con, asked.progress):
+                at_source.run(con, asked.sql, names, asked.gives, bounds, asked.write)
         except at_source.DamagedError as error:
             raise SourceError("it is damaged") from error
 

@@ -274,6 +274,7 @@ class SourceQuery(NamedTuple):
         write: takes the result in parts, Arrow tables of that type.
         ordered: whether rows that the SQL does not sort come in the same order in each run; else
             they come as they are in the table.
+        progress: is told now and then which percentage is done, if the engine knows it.
     """
 
     sql: str
@@ -285,6 +286,7 @@ class SourceQuery(NamedTuple):
     connected: Callable[[], None]
     write: Callable[[Any], None]
     ordered: bool = True
+    progress: Callable[[float], None] = lambda percent: None
 
 
 def checked(value: Any, kind: BaseType, description: Description) -> Any:
