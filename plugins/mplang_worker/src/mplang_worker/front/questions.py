@@ -125,6 +125,7 @@ class FrontQuestions:
         session.receipts.add(receipt)
         assert process is not None
         for file in answer.files:
+            session.answered.note(file)
             process.tell({"call": "answer_file", "number": number}, file)
         fields = {**answer.fields, "files": len(answer.files), "receipt": receipt}
         process.tell({"call": "answer", "number": number, "answer": fields})
@@ -205,3 +206,4 @@ class FrontQuestions:
                 with contextlib.suppress(OSError):
                     os.close(file)
         session.given.clear()
+        session.answered.close()

@@ -13,6 +13,7 @@ from mplang_analysis import Source
 
 from mplang_worker.base.config import Limits, Timeouts, WorkerConfig
 from mplang_worker.base.errors import RequestError
+from mplang_worker.front.answered_files import AnsweredFiles
 from mplang_worker.front.engine_process import EngineProcess
 from mplang_worker.front.gate_runs import GateRuns
 from mplang_worker.front.jobs import MAX_KNOWN, FrontJobs
@@ -115,7 +116,9 @@ class FrontSession:
         seen: time of the last request.
         joined: whether it was ever linked to all parties.
         receipt: what its coordinator remembers of this party's log.
-        memory: bytes of private memory that its engine used when it was last looked at.
+        answered: what its engine was given of files in memory.
+        memory: bytes of private memory that its engine used when it was last looked at, or of what
+            it was given and has, if these are more.
         credentials: those of all parties, by rank, once it is linked.
         ends: the ends of all parties' links, by rank, once it is linked.
     """
@@ -151,6 +154,7 @@ class FrontSession:
         self.cores: list[int] = []
         self.asking = 0  # answers that its engine has not taken
         self.receipts: set[str] = set()  # of these
+        self.answered = AnsweredFiles()
         self.given: dict[int, list[int]] = {}  # files of its engine's questions, by number
         self.files = 0  # how many there are, of questions that are being answered, too
         self.stopped = 0  # how often it was seen to be stopped
@@ -223,7 +227,7 @@ class FrontSession:
             return "its process was stopped by a signal"
         if self.checker is not None:
             memory += self.checker.usage().memory
-        self.memory = memory - self.baseline
+        self.memory = max(memory - self.baseline, self.answered.size())
         if self.memory > limits.memory:
             return memory_excess(limits)
         if threads > limits.threads:
