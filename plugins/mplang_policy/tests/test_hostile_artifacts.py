@@ -179,7 +179,7 @@ def pairs():
             yield pytest.param(place, TEXTS[text], marks=marks, id=f"{place}-{text}")
 
 
-@pytest.mark.parametrize(("place", "text"), pairs())
+@pytest.mark.parametrize(("place", "text"), [*pairs()])
 def test_what_reviews_and_commands_show_is_quoted(folder, place, text):
     path, other = folder / "it.mpl", folder / "other.mpl"
     path.write_bytes(SHOWN[place](text).to_bytes())

@@ -124,10 +124,7 @@ ATTACKS = {
 }
 
 
-BANKS = ["starter", "encrypted"]
-
-
-@pytest.fixture(scope="module", params=BANKS)
+@pytest.fixture(scope="module", params=["starter", "encrypted"])
 def host(request, tmp_path_factory):
     """Production workers with mutual TLS; the bank's rules are those of ``mplang policy init``."""
     here = tmp_path_factory.mktemp("bank")
@@ -161,19 +158,7 @@ def write_starter(here, source, gate, tls):
     (here / "bank.cedar").write_text(starter(owner))
 
 
-OF_BOTH = {"turns by a bit", "rows by a value", "cross join", "encrypted filter"}
-"""Attacks that are tried on both banks now; ``make test-long`` tries all."""
-
-
-def attempts():
-    for bank in BANKS:
-        for name in ATTACKS:
-            again = bank != BANKS[0] and name not in OF_BOTH
-            marks = [pytest.mark.long("the attack on a bank with other rules")] * again
-            yield pytest.param(bank, name, marks=marks, id=f"{bank}-{name}")
-
-
-@pytest.mark.parametrize(("host", "name"), attempts(), indirect=["host"])
+@pytest.mark.parametrize("name", ATTACKS)
 def test_what_reads_a_value_by_sizes_or_time_does_not_run(host, name):
     program, what = ATTACKS[name]
     with pytest.raises(mp.MPLangError, match=rf"bank refuses that .*\({what}\)"):
