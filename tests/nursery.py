@@ -38,15 +38,16 @@ class Nursery:
     Args:
         environment: that it imports in. That of a fork may have more variables of ours, and a
             longer path that ends with this one's.
+        *imported: modules that it imports; what engines need, and all plugins, by default.
     """
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], *imported: str) -> None:
         self._path = environment.get(PATH, "")
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         number = theirs.fileno()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(number)],
+                [sys.executable, "-P", __file__, str(number), *imported],
                 pass_fds=[number],
                 env=environment | {"PYTHONHASHSEED": str(SEED)},
             )
@@ -112,15 +113,15 @@ class Forked:
             self._handle = -1
 
 
-def _import() -> None:
+def _import(names: Sequence[str]) -> None:
     """Import what forks need; with the threads of OpenMP that mplang_spu's libspu.py gives it."""
     limit, cores = "OMP_THREAD_LIMIT", os.cpu_count() or 1
     limited = limit not in os.environ and cores < 4
     if limited:
         os.environ[limit] = "1"
     gc.disable()
-    for name in (*IMPORTED, *_modules_of_plugins()):
-        with contextlib.suppress(ImportError):  # what this environment has no tests of
+    for name in names or (*IMPORTED, *_modules_of_plugins()):
+        with contextlib.suppress(Exception):  # what is not here, or fails: its tests tell
             module = importlib.import_module(name)
             for each in getattr(module, "mplang_preload", tuple)():
                 importlib.import_module(each)
@@ -150,6 +151,7 @@ def _work(
     for i, file in enumerate(printed, 1):
         os.dup2(file, i)
         os.close(file)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # which is ignored here: no exit codes
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -177,9 +179,9 @@ def _call(number: int, question: str, args: list[Any], path: list[str]) -> None:
         json.dump(told, answer)
 
 
-def main(number: int) -> None:
-    """Import, and fork a server for each request."""
-    _import()
+def main(number: int, imported: Sequence[str]) -> None:
+    """Import, and fork a process for each request."""
+    _import(imported)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits here for what was forked
     with socket.socket(fileno=number) as sock:
         while True:
@@ -197,6 +199,6 @@ def main(number: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        main(int(sys.argv[1]))
+        main(int(sys.argv[1]), sys.argv[2:])
     else:  # so that it is compiled, once
-        _import()
+        _import(())

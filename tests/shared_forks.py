@@ -7,7 +7,6 @@ a server that is forked from a :class:`~nursery.Nursery`.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ OURS = ("MPLANG_", "PYTEST_", "PYTHONPATH", "XDG_")
 
 _ask_anew = probe.ask
 _BEGAN = dict(os.environ)
+_nurseries: dict[tuple[str, ...], Nursery] = {}  # by what they import
 _servers: dict[str, SharedServer] = {}  # the one that was used last is last
 
 
@@ -36,9 +36,10 @@ class ForkedServer(ForkServer):
         return _nursery().start(modules, number)
 
 
-@functools.cache
-def _nursery() -> Nursery:
-    return Nursery(_BEGAN)
+def _nursery(*imported: str) -> Nursery:
+    if imported not in _nurseries:
+        _nurseries[imported] = Nursery(_BEGAN, *imported)
+    return _nurseries[imported]
 
 
 def _fits(environment: Mapping[str, str]) -> bool:
@@ -101,10 +102,15 @@ def _surroundings() -> list[Any]:
 
 
 def _ask(question: str, *args: Any, seed: int = 0, timeout: float = probe.TIMEOUT) -> Any:
-    """Ask in a fork what is asked in a process with another hash seed, which imports engines."""
-    if seed == SEED and _fits(os.environ):
-        return _nursery().ask(question, args, timeout)
-    return _ask_anew(question, *args, seed=seed, timeout=timeout)
+    """Ask in a fork what is asked in a new process.
+
+    The fork has imported what engines need, for what is asked with another hash seed, and only
+    what is asked for what takes the seed as it is: which modules plugins import.
+    """
+    if not _fits(os.environ) or seed not in (0, SEED):
+        return _ask_anew(question, *args, seed=seed, timeout=timeout)
+    nursery = _nursery() if seed else _nursery(question.partition(":")[0])
+    return nursery.ask(question, args, timeout)
 
 
 def share() -> None:
@@ -117,6 +123,5 @@ def close() -> None:
     """End all servers."""
     while _servers:
         _servers.popitem()[1].real.close()
-    if _nursery.cache_info().currsize:
-        _nursery().close()
-        _nursery.cache_clear()
+    while _nurseries:
+        _nurseries.popitem()[1].close()

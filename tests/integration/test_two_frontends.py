@@ -186,7 +186,15 @@ def test_both_directions_on_the_simulator(simulate, mode, frontends):
 
 
 @pytest.mark.needs("http")
-@pytest.mark.parametrize("frontends", [["jax"], ["xp"]])
+@pytest.mark.parametrize(
+    ("mode", "frontends"),
+    [
+        ("standard", ["jax"]),
+        ("launch", ["xp"]),
+        pytest.param("launch", ["jax"], marks=pytest.mark.long("workers for the other mode")),
+        pytest.param("standard", ["xp"], marks=pytest.mark.long("workers for the other mode")),
+    ],
+)
 def test_both_directions_on_workers(mode, frontends):
     from mplang_http import LocalCluster
 

@@ -171,8 +171,15 @@ def test_what_an_inspection_shows_is_quoted(place, text):
         check(str(refused.value))
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@pytest.mark.parametrize("place", SHOWN)
+def pairs():
+    """Yield places and texts: each text in two places now, in all by ``make test-long``."""
+    for i, place in enumerate(SHOWN):
+        for j, text in enumerate(TEXTS):
+            marks = [] if (i + j) % 2 == 0 else [pytest.mark.long("seven commands, once more")]
+            yield pytest.param(place, TEXTS[text], marks=marks, id=f"{place}-{text}")
+
+
+@pytest.mark.parametrize(("place", "text"), [*pairs()])
 def test_what_reviews_and_commands_show_is_quoted(folder, place, text):
     path, other = folder / "it.mpl", folder / "other.mpl"
     path.write_bytes(SHOWN[place](text).to_bytes())

@@ -226,7 +226,17 @@ DIVISORS = [3, 7, 86_400, 1_000_000, 12_345_678, 86_400_000, 604_800_000, -86_40
     "protocol",
     ["SEMI2K", pytest.param("ABY3", marks=pytest.mark.slow("350 numbers by 10 divisors, again"))],
 )
-@pytest.mark.parametrize("size", [10**7, 2 * 10**12, 10**15, 4 * 10**18])
+@pytest.mark.parametrize(
+    "size",
+    [
+        10**7,
+        4 * 10**18,
+        *(
+            pytest.param(size, marks=pytest.mark.long("350 numbers by 10 divisors, again"))
+            for size in (2 * 10**12, 10**15)
+        ),
+    ],
+)
 def test_integers_are_divided_exactly(size, protocol):
     rng = np.random.default_rng(size)
     x = rng.integers(-size, size, 200)

@@ -22,6 +22,7 @@ TAKES_LONG = {
     ("SEMI2K", "FM32"): AGAIN,
     ("SEMI2K", "FM128"): AGAIN,
     ("ABY3", "FM64"): AGAIN,
+    ("ABY3", "FM32"): AGAIN,
     ("CHEETAH", "FM32"): pytest.mark.slow("CHEETAH sets up oblivious transfers: 4 s"),
     ("CHEETAH", "FM64"): pytest.mark.slow("CHEETAH sets up oblivious transfers: 4 s"),
     ("CHEETAH", "FM128"): pytest.mark.long("CHEETAH sets up oblivious transfers: 4 s"),

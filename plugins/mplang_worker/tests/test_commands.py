@@ -52,15 +52,27 @@ def finish(process):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, capsys):
+def here(outcome):
     """Return a function that runs the command in this process: its exit code and errors."""
+
+    def run(*args):
+        code, _, errors = outcome(*args)
+        return code, errors
+
+    return run
+
+
+@pytest.fixture
+def outcome(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in this process: its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
 
     def run(*args):
         monkeypatch.setattr("sys.argv", ["mplang", *map(str, args)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        return ended.value.code, capsys.readouterr().err
+        return ended.value.code, *capsys.readouterr()
 
     return run
 
@@ -85,7 +97,7 @@ def program(tmp_path):
     return "prog.py:give"
 
 
-def test_up_status_and_run_with_certificates(tmp_path, program):
+def test_up_status_and_run_with_certificates(tmp_path, program, outcome):
     up = begin("up", "-n", 3, "--tls", "certs", cwd=tmp_path)
     try:
         assert up.stdout.readline() == "wrote cluster.yaml\n"
@@ -97,24 +109,24 @@ def test_up_status_and_run_with_certificates(tmp_path, program):
             "try: mplang run prog.py:fn --cluster cluster.yaml --tls certs/host\n"
         )
         mine = ("--tls", "certs/host")
-        told = mplang("status", "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
-        assert told.returncode == 0, told.stderr
-        rows = json.loads(told.stdout)
+        code, told, errors = outcome("status", "--cluster", "cluster.yaml", *mine, "--json")
+        assert code == 0, errors
+        rows = json.loads(told)
         assert [(row["name"], row["mode"], row["state"]) for row in rows] == [
             (f"node{i}", "development", "ready") for i in range(3)
         ]
         done = mplang("run", program, "--cluster", "cluster.yaml", *mine, "--json", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)[0]["value"] == [None, None, [1, 2]]
-        done = mplang("run", program, "--cluster", "cluster.yaml", cwd=tmp_path)
-        assert done.returncode == 1
-        assert "https" in done.stderr
-        assert "tls" in done.stderr
+        code, _, errors = outcome("run", program, "--cluster", "cluster.yaml")
+        assert code == 1
+        assert "https" in errors
+        assert "tls" in errors
     finally:
         finish(up)
-    told = mplang("status", "--cluster", "cluster.yaml", *mine, cwd=tmp_path)
-    assert told.returncode == 1
-    assert "lost" in told.stdout
+    code, told, _ = outcome("status", "--cluster", "cluster.yaml", *mine)
+    assert code == 1
+    assert "lost" in told
 
 
 @pytest.mark.parametrize(("option", "path"), [("--out", "cluster.yaml"), ("--tls", "certs")])
@@ -332,7 +344,7 @@ def test_workers_end_with_the_one_who_began_them(tmp_path):
     up = begin("up", "-n", 1, cwd=tmp_path)
     up.stdout.readline()
     below = descendants(up.pid)
-    assert len(below) == 3  # of the cluster, front, of the front
+    assert len(below) >= 3  # of the cluster, front, of the front, and spare ones in time
     up.kill()
     up.communicate()
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))

@@ -79,7 +79,9 @@ def bit_fails(value, index, polarity):
     return mp.seal(mp.device("P0")(infinite)(value, mp.put("P0", index)))
 
 
-@pytest.mark.parametrize("polarity", [1, 0])
+@pytest.mark.parametrize(
+    "polarity", [1, pytest.param(0, marks=pytest.mark.long("the same with the other bits"))]
+)
 def test_a_number_is_not_read_bit_by_bit(workers, polarity):
     """As a coordinator would that only runs programs, with the limits that a worker has."""
     cluster = workers(limits=Limits())
@@ -114,6 +116,7 @@ def test_a_number_is_not_read_bit_by_bit(workers, polarity):
 
 
 GONE = "party 0 has left the run"
+OTHER_MODE = pytest.mark.long("nine operands each, in the other mode")
 
 
 def failing(x):
@@ -141,8 +144,19 @@ def sealed(x):
 
 
 @pytest.mark.filterwarnings("ignore::mplang_core.errors.PrecisionWarning")  # told to the analyst
-@pytest.mark.parametrize("mode", ["standard", "launch"])
-@pytest.mark.parametrize("program", [failing, failing_inside, bounded, sealed])
+@pytest.mark.parametrize(
+    ("program", "mode"),
+    [
+        (failing, "standard"),
+        (failing_inside, "launch"),
+        (bounded, "launch"),
+        (sealed, "standard"),
+        pytest.param(failing, "launch", marks=OTHER_MODE),
+        pytest.param(failing_inside, "standard", marks=OTHER_MODE),
+        pytest.param(bounded, "standard", marks=OTHER_MODE),
+        pytest.param(sealed, "launch", marks=OTHER_MODE),
+    ],
+)
 def test_a_failure_has_one_text(two_workers, program, mode):
     """Whatever the operand and the way to fail; at the host, in both jobs, in recordings."""
     cluster = two_workers
@@ -193,8 +207,15 @@ def test_a_simulator_tells_all():
 # -- the log
 
 
-@pytest.mark.parametrize("log_format", ["text", "json"])
-@pytest.mark.parametrize("log_level", ["debug", "warning"])
+@pytest.mark.parametrize(
+    ("log_level", "log_format"),
+    [
+        ("debug", "json"),
+        ("warning", "text"),
+        pytest.param("debug", "text", marks=pytest.mark.long("each way to fail, of a cluster")),
+        pytest.param("warning", "json", marks=pytest.mark.long("each way to fail, of a cluster")),
+    ],
+)
 def test_the_reason_is_in_the_log_at_debug(workers, tmp_path, log_format, log_level):
     cluster = workers(log_format=log_format, log_level=log_level)
 
