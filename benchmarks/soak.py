@@ -141,8 +141,9 @@ class Organizations:
 class Soak:
     """Run programs from all hosts while the organizations change."""
 
-    def __init__(self, organizations: Organizations, minutes: float) -> None:
+    def __init__(self, organizations: Organizations, minutes: float, pause: float) -> None:
         self.all = organizations
+        self.pause = pause
         self.begun = time.monotonic()
         self.end = self.begun + 60 * minutes
         self.counts = {name: Counts() for name in organizations.hosts}
@@ -207,7 +208,7 @@ class Soak:
 
     def _change(self) -> None:
         turn = 0
-        while not self._over.wait(min(PAUSE, (self.end - self.begun) / 4) / 2):
+        while not self._over.wait(self.pause / 2):
             rank = turn // 2 % len(PARTIES)
             if turn % 2:
                 self._restarting = time.monotonic()
@@ -257,7 +258,7 @@ class Soak:
 
 
 class Memory:
-    """Proportional memory of processes over time, in MB."""
+    """Memory of processes over time, in MB: what each has alone, and no other process shares."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
@@ -269,10 +270,17 @@ class Memory:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except (FileNotFoundError, ProcessLookupError):
             return
-        pss = next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), None)
-        if pss is not None:
+        own = [int(line.split()[1]) for line in lines if line.startswith(("Private_", "Swap:"))]
+        if own:
             seen = self._seen.setdefault((party, kind, pid), [])
-            seen.append((time.monotonic(), pss / 1024))
+            seen.append((time.monotonic(), sum(own) / 1024))
+
+    def save(self, path: str) -> None:
+        """Write what was measured as CSV: party, kind and number of a process, seconds, MB."""
+        with open(path, "w", encoding="utf-8") as file:
+            for process, seen in self._seen.items():
+                for at, mb in seen:
+                    print(*process, f"{at:.1f}", f"{mb:.3f}", sep=",", file=file)
 
     def slopes(self, since: float) -> dict[tuple[str, str, int], float]:
         """Return the growth in MB an hour of the processes that lived long enough to tell."""
@@ -308,12 +316,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--hosts", type=int, default=6)
+    parser.add_argument("--pause", type=float, default=None, help="seconds between two restarts")
+    parser.add_argument("--series", help="file for the memory of each process over time, as CSV")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         organizations = Organizations(Path(folder), chosen.hosts)
         with organizations.cluster:
-            soak = Soak(organizations, chosen.minutes)
+            pause = chosen.pause or min(PAUSE, 60 * chosen.minutes / 4)
+            soak = Soak(organizations, chosen.minutes, pause)
             soak.run()
+        if chosen.series:
+            soak.memory.save(chosen.series)
         wrong = soak.report()
     for each in wrong:
         print(f"WRONG: {each}")

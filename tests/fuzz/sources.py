@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis.backends.duckdb
-import ibis.formats.pyarrow  # noqa: F401
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 from fuzz.mutation import mutate
-from mplang_data import DataSet, SourceError, check as checks
-from mplang_data.apart import MAX_TOLD, child, reader
+from mplang_data import DataSet, SourceError, check as checks, source_reader
+from mplang_data.apart import MAX_TOLD, child
 from pyarrow import csv
+
+import mplang_core as mp
 
 __all__ = ["ENDED", "SourceError", "changed", "check", "read", "seeds"]
 
@@ -44,6 +44,7 @@ TABLE = pa.table(
         "day": pa.array([0, 20000, None], pa.date32()),
     }
 )
+_KIND = mp.TableType(tuple(COLUMNS.items()))
 PREFIX, HEADER, BLOCK = 8, 4096, 16384  # bytes, of DuckDB's checksums, headers and blocks
 
 
@@ -108,8 +109,7 @@ def _written(write: Callable[[Any], None]) -> bytes:
 _MADE: Mapping[str, Callable[[Any], list[bytes]]] = {
     "parquet": _parquet, "arrow": _arrow, "csv": _csv, "npy": _npy, "duckdb": _duckdb,
 }  # fmt: skip
-for _kind in _MADE:
-    checks.source_of(_kind)  # imports it
+source_reader.prepare()  # as the server of these processes does, before it forks one
 
 
 def changed(kind: str, rng: random.Random, known: list[bytes]) -> bytes:
@@ -141,11 +141,13 @@ def read(kind: str, data: bytes, rows: int = 3) -> str:
         file.flush()
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         if kind == "duckdb":
-            asked = {"url": f"duckdb:{file.name}", "table": "adults", "writes": False}
-            asked |= {"columns": list(COLUMNS.items()), "limit": None, "match": []}
-            with _memory() as sink, open(os.devnull, "wb") as connected:
-                asked |= {"connects": True}
-                return _forked(reader, asked, [sink, connected.fileno()])
+            table = {
+                "kind": kind, "where": f"{file.name}#adults", "files": [], "match": [],
+                "description": {"columns": COLUMNS}, "arguments": {}, "type": str(_KIND),
+            }  # fmt: skip
+            asked = {"tables": {"": table}, "rows": True, "seconds": PATIENCE}
+            with _memory() as sink:
+                return _forked(source_reader, asked | {"result": {"size": SIZE}}, [sink])
         asked = {"kind": kind, "description": _description(kind, rows), "whole": True}
         return _forked(checks, asked, [file.fileno()])
 
@@ -160,7 +162,7 @@ def check(kind: str, data: bytes, rows: int) -> int | None:
         path = Path(folder, f"source.{kind}")
         path.write_bytes(data)
         where = f"duckdb:{path}#adults" if kind == "duckdb" else f"{kind}:{path}"
-        return checks.check(DataSet(source=where, size=SIZE, **_description(kind, rows)))
+        return checks.check_data_set(DataSet(source=where, size=SIZE, **_description(kind, rows)))
 
 
 def _description(kind: str, rows: int) -> dict[str, Any]:

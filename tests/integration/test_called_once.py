@@ -43,6 +43,7 @@ def test_of_arrays(sim, device, data):
     assert (len(programs), len(calls)) == (1, 1)
 
 
+@pytest.mark.once
 @pytest.mark.needs("jax", "spu")
 def test_of_loops_and_branches(sim):
     again, step, double, same = [], [], [], []
@@ -65,6 +66,7 @@ def test_of_loops_and_branches(sim):
     assert [*map(len, (again, step, double, same))] == [1, 1, 1, 1]
 
 
+@pytest.mark.once
 @pytest.mark.needs("ibis", "tables")
 def test_of_tables(sim):
     pd = pytest.importorskip("pandas")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 
+from mplang_data import Description, Opened, source_of
 from mplang_data.apart.child import Reach, Task
 from mplang_data.apart.database import reach
+from mplang_data.holding import Queried
 
 PRELUDE = "import os, socket, sys; from pathlib import Path"
 
@@ -25,7 +27,15 @@ def invade(asked, files):
 
 def reached(asked, files):
     """What the process of a database reaches, if it is one."""
-    return reach(asked) if "url" in asked else Reach()
+    if "url" not in asked:
+        return Reach()
+    if asked["writes"]:
+        return reach(asked)
+    kind, _, place = asked["url"].partition(":")
+    source, description = source_of(kind), Description(columns={"age": "int64"})
+    opened = Opened(source, description, [])
+    table = Queried("people", f"{place}#people", opened, description.type)
+    return source.access([table], asked["size"])
 
 
 TASK = Task(invade, "it was not invaded", reached)

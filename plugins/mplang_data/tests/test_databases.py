@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_to_the_owner_without_the_password(server, in_duck
             check_data_set(read_data_sets(bank(source)["bank"], "/")["people"])
         assert detail in str(caught.value.__cause__)
         assert PASSWORD not in str(caught.value) + str(caught.value.__cause__)
-    with pytest.raises(SourceError, match="column 'age' is int64 there, and int32"):
+    with pytest.raises(SourceError, match="column 'age' is bigint there, and int32"):
         check_data_set(read_data_sets(bank(place, columns={"age": "int32"})["bank"], "/")["people"])
     with pytest.raises(ConfigError, match="its place ends with the table"):
         read_data_sets(bank(server.place)["bank"], "/")

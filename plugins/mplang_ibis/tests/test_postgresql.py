@@ -156,7 +156,7 @@ def test_a_large_result_comes_in_batches_and_within_bounds(connection, server):
     assert [batch.num_rows for batch in batches] == [10_000, 10_000, 5_000]
     assert batches[0].schema == arrow.schema(GIVES)
     for bound in ({"rows": 20_000}, {"bytes": 100_000}):
-        with pytest.raises(KernelError, match="the result has more than"):
+        with pytest.raises(KernelError, match="the query gives more than"):
             on_postgresql(connection, "SELECT x FROM t", offered, **bound)
     empty = on_postgresql(connection, "SELECT x FROM t WHERE x < 0", offered)
     assert empty.num_rows == 0
@@ -181,7 +181,7 @@ def test_a_view_of_other_types_is_refused_with_the_cast(connection, server):
             r"is character\(3\) there, and string in the catalogue; .* casts it to text",
         ),
         ("n", "decimal128(4, 2)", r"is numeric there, .* casts it to numeric\(4,2\)"),
-        ("none", "int64", "has no column 'none' there"),
+        ("none", "int64", "it has no column 'none'"),
     ]:
         offered = {"t": Offered(TableType(((column, kind),)), ("public", "chars"))}
         with pytest.raises(KernelError, match=told):

@@ -53,12 +53,13 @@ def there(server, tables):
     """Connect to a database with the tables, and indexes on their keys."""
     with psycopg.connect(server.place, autocommit=True) as made:
         for name, data in tables.items():
-            _fill(made, name, data)
+            fill(made, name, data)
         made.execute("ANALYZE")
         yield made
 
 
-def _fill(connection, name, data):
+def fill(connection, name, data):
+    """Make a table with indexes on its keys."""
     dialect = PostgreSqlDialect()
     kinds = [(f.name, dialect.type_name(type_of_column(str(f.type)))) for f in data.schema]
     columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds)

@@ -17,6 +17,7 @@ from mplang_tables import arrow
 import mplang_core as mp
 from mplang_core.ext import Operand
 
+TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 QUERIES = [f"{n:02d}" for n in range(1, 23)]
 _SQL = Path(conftest.__file__).parent / "queries/duckdb/h"
 
@@ -32,13 +33,18 @@ def expression(number):
     return inspect.getclosurevars(found).nonlocals.get("suite_name", found)
 
 
-def of_text(number, tables):
-    """Return the program of a query's SQL, with placeholders in place of its tables."""
+def marked(number):
+    """Return the SQL of a query with placeholders in place of its tables, and their names."""
     text = sql(number)
-    names = [name for name in tables if re.search(rf"\b{name}\b", text)]
-    marked = re.sub(rf"(?<![\w.])({'|'.join(names)})(?![\w.])", r"{\1}", text)
+    names = [name for name in TABLES if re.search(rf"\b{name}\b", text)]
+    return re.sub(rf"(?<![\w.])({'|'.join(names)})(?![\w.])", r"{\1}", text), names
+
+
+def of_text(number, tables):
+    """Return the program of a query's SQL."""
+    text, names = marked(number)
     operands = [Operand(arrow.type_of(tables[name])) for name in names]
-    return ibis_sql(*operands, text=marked, names=names).pfunc
+    return ibis_sql(*operands, text=text, names=names).pfunc
 
 
 def of_expression(number, tables):

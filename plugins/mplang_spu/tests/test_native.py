@@ -80,6 +80,7 @@ def test_results_are_those_of_a_simulator(monkeypatch, parties, protocol):
         assert held_by(apart) == [0] * parties
 
 
+@pytest.mark.once
 def test_a_chain_of_ops_sends_no_share(natives):
     many = np.tile(X, 1000)  # small results are sent at once
     with simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
@@ -106,6 +107,7 @@ def test_a_chain_of_ops_sends_no_share(natives):
             assert sum(len(args["drop"]) for args, _ in runs) == 8
 
 
+@pytest.mark.once
 def test_a_share_of_an_earlier_run_is_sent_once(natives):
     with simulator(cluster(3, protocol="ABY3"), timeout=DEADLINE) as sim:
         kept = mp.evaluate(sim, lambda: mp.seal(mp.put("P0", X)), mode="launch")

@@ -20,7 +20,7 @@ from mplang_worker.front.session import FrontSession
 class Asked(NamedTuple):
     """What a run does, as its checker tells."""
 
-    reads: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     storage: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     stores: Mapping[str, Mapping[int, object]] = {}
 

@@ -15,9 +15,12 @@ Example:
 
 from mplang_analysis.admission import AdmissionCheck, Submission, admission_checks, admit
 from mplang_analysis.analyses import Analysis, analyses, analysis_of, analyze
+from mplang_analysis.at_source import staying_reads
 from mplang_analysis.changes import ChangeRule, Changes, HasChanges, changes_of
 from mplang_analysis.constants import Constant, ConstantsRule, HasConstants, constants
 from mplang_analysis.cost_model import Costs, LinkCost, LoopRounds, OpCount, UnknownCost, costs
+from mplang_analysis.data_question import AsksData, DataQuestion, QuestionRule, TableRead
+from mplang_analysis.data_questions import data_questions
 from mplang_analysis.data_reads import data_reads
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
@@ -60,6 +63,7 @@ from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
 from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
+from mplang_analysis.query_table import Queries, QueryRow, queries
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
 from mplang_analysis.rows import Rows
@@ -102,12 +106,14 @@ __all__ = [
     "WHOLE",
     "AdmissionCheck",
     "Analysis",
+    "AsksData",
     "Cell",
     "ChangeRule",
     "Changes",
     "Constant",
     "ConstantsRule",
     "Costs",
+    "DataQuestion",
     "Declassifies",
     "Disclosure",
     "DisclosureRow",
@@ -147,6 +153,9 @@ __all__ = [
     "PrecisionRule",
     "ProgramRequest",
     "PublicInput",
+    "Queries",
+    "QueryRow",
+    "QuestionRule",
     "RangeRow",
     "RangeRule",
     "Ranges",
@@ -165,6 +174,7 @@ __all__ = [
     "StorageUse",
     "Stored",
     "Submission",
+    "TableRead",
     "TextTable",
     "UnknownCost",
     "UsesStorage",
@@ -181,6 +191,7 @@ __all__ = [
     "changes_of",
     "constants",
     "costs",
+    "data_questions",
     "data_reads",
     "differences",
     "disclosure",
@@ -197,12 +208,14 @@ __all__ = [
     "parameter_names",
     "path_to",
     "precision_losses",
+    "queries",
     "ranges",
     "remember",
     "sample_of_data",
     "sample_within",
     "selected",
     "side_channels_of",
+    "staying_reads",
     "storage_of",
     "stored_forms",
 ]

@@ -42,6 +42,7 @@ class ProgramRequest:
         storage: what it does in storage: action, name and ranks.
         spends: what it uses up of the budgets of data sets.
         remarks: why guards of it do not count, with their lines.
+        questions: digests of what its engine asks about the data sets of this party.
     """
 
     coordinator: str
@@ -58,6 +59,7 @@ class ProgramRequest:
     storage: Sequence[tuple[str, str, Sequence[int]]] = ()
     spends: Sequence[Spend] = ()
     remarks: Sequence[str] = ()
+    questions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,25 @@
 """Extension interface: names for authors of sources, and for backends that hold data sets.
 
-Sources of files inherit :class:`Files` and read within :func:`reading`; ``mplang data`` and the
-conformance kit check them by :func:`check_data_set`. Backends open data sets by :func:`open_for`,
-and keep results in a :class:`Sink`. Storage and what imports Arrow are imported when they are used.
+Sources of files inherit :class:`Files` and read within :func:`reading`; databases that run SQL
+inherit :class:`Database`. ``mplang data`` and the conformance kit check them by
+:func:`check_data_set`. Backends keep results in a :class:`Sink`. Storage and what imports Arrow
+are imported when they are used.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mplang_data.apart.child import Reach as Reach
+from mplang_data.apart.database import reach_of_network as reach_of_network
 from mplang_data.check import check_data_set as check_data_set, check_data_sets as check_data_sets
 from mplang_data.description import read_descriptions as read_descriptions
-from mplang_data.holding import offered as offered, read_data_sets as read_data_sets
+from mplang_data.holding import (
+    Queried as Queried,
+    SourceQuery as SourceQuery,
+    offered as offered,
+    read_data_sets as read_data_sets,
+)
+from mplang_data.sources.database import Database as Database
 from mplang_data.sources.files import (
     Files as Files,
     close_all as close_all,
@@ -25,6 +34,7 @@ if TYPE_CHECKING:  # found by __getattr__
         reading as reading,
         table_type as table_type,
     )
+    from mplang_data.relations import Published as Published
     from mplang_data.simulated import simulated as simulated
     from mplang_data.stored.entry import (
         NO_SINK as NO_SINK,
@@ -51,6 +61,7 @@ if TYPE_CHECKING:  # found by __getattr__
 
 _LATER = {
     "columns": "check_schema check_there reading table_type",
+    "relations": "Published",
     "simulated": "simulated",
     "stored.entry": "NO_SINK Entry Held StoreError",
     "stored.listing": "entries_in",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -186,12 +186,44 @@ class Queried(NamedTuple):
         where: the place of its source.
         opened: its open files, and what its owner says.
         kind: the type that is read.
+        match: columns that are there, too, of whatever type, and not read.
     """
 
     name: str
     where: str
     opened: Opened
     kind: BaseType
+    match: Sequence[str] = ()
+
+
+class SourceQuery(NamedTuple):
+    """SELECT over data sets, as :meth:`mplang_data.Source.query` runs it.
+
+    Attributes:
+        sql: in the dialect of DuckDB; untrusted.
+        gives: the type of its result.
+        rows: rows of its result at most.
+        size: bytes of its result at most.
+        memory: bytes that the engine may take.
+        seconds: time after which it is ended.
+        settings: limits of queries, as ``mplang_ibis`` takes them.
+        connected: is called once a server is there, before it is asked for rows: what fails before
+            is a source that cannot be reached.
+        write: takes the result in parts, Arrow tables of that type.
+        ordered: whether rows that the SQL does not sort come in the same order in each run; else
+            they come as they are in the table.
+    """
+
+    sql: str
+    gives: TableType
+    rows: int
+    size: int
+    memory: int
+    seconds: float
+    settings: Mapping[str, Any]
+    connected: Callable[[], None]
+    write: Callable[[Any], None]
+    ordered: bool = True
 
 
 def checked(value: Any, kind: BaseType, description: Description) -> Any:

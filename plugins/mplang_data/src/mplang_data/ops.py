@@ -6,7 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_analysis import DATA_SET, UNKNOWN, Interval, Lineage, LineageRule, OpRanges, RangeRule
+from mplang_analysis import (
+    DATA_SET,
+    UNKNOWN,
+    DataQuestion,
+    Interval,
+    Lineage,
+    LineageRule,
+    OpRanges,
+    QuestionRule,
+    RangeRule,
+    TableRead,
+)
 from mplang_tables import check_table, number_columns
 
 from mplang_core import BaseType, TableType, TensorType, simple_op
@@ -43,13 +54,18 @@ def _lineage(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> Li
     return Lineage.of(rank, zip((name for name, _ in kind.columns), label(op), strict=True))
 
 
+def _question(op: Operation, operands: Sequence[DataQuestion]) -> DataQuestion:
+    attrs = op.attrs
+    return DataQuestion({"": TableRead(attrs["name"], str(attrs["type"]), attrs["ranges"])})
+
+
 @simple_op(
     "data.read",
     effects=Effects.NONE,
     reads=label,
     inputs=(),
     outputs=({"kind": "Any"},),
-    interfaces=[RangeRule(_intervals), LineageRule(_lineage)],
+    interfaces=[RangeRule(_intervals), LineageRule(_lineage), QuestionRule(_question)],
 )
 def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType:
     """Read a data set of the party that runs it; :func:`mplang_data.dataset` is its frontend.

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import AdmissionError, KernelError
-from mplang_data.apart import Watch, run_apart
+from mplang_data.apart import Watch, run_apart, unwatched
 from mplang_data.description import NotOfferedError, SourceError
 from mplang_data.holding import DataSet
-from mplang_data.sources import Source, SqlSource, source_of
+from mplang_data.sources import source_of
 from mplang_data.sources.files import close_all
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -33,10 +33,12 @@ class Asked(NamedTuple):
     Attributes:
         data_set: the data set.
         kind: the columns that are read.
+        match: columns that are looked for, too, of whatever type, and not read.
     """
 
     data_set: DataSet
     kind: BaseType
+    match: Sequence[str] = ()
 
 
 class Result(NamedTuple):
@@ -54,37 +56,23 @@ class Result(NamedTuple):
 
 def can_query(tables: Iterable[Asked]) -> bool:
     """Return whether SQL over data sets is run where they are, all of them by one engine."""
-    engines = {_engine(*each) for each in tables}
-    return len(engines) == 1 and None not in engines
+    keys = {source_of(each.kind).engine_key(each, kind) for each, kind, _ in tables}
+    return len(keys) == 1 and None not in keys
 
 
-def _engine(data_set: DataSet, kind: BaseType) -> str | None:
-    """Return what runs SQL over a data set; ``None`` if it is to be read."""
-    source = source_of(data_set.kind)
-    if isinstance(source, SqlSource) or not getattr(source, "reads_when_opened", False):
-        return "duckdb"
-    floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
-    if data_set.engine != "postgresql" or (data_set.nan is not None and floats):
-        return None  # NaN as a missing number is DuckDB's and Arrow's to read
-    return f"{data_set.kind}:{data_set.where.rpartition('#')[0]}"  # one server, one account
-
-
-def read(asked: Asked, watch: Watch) -> Result:
+def read(asked: Asked, watch: Watch = unwatched, *, rows: bool = True) -> Result:
     """Read a data set, or some of its columns, by a confined process.
+
+    Args:
+        asked: what is read.
+        watch: is given what ends the process.
+        rows: whether to read rows of a source that tells its type without.
 
     Raises:
         NotOfferedError: it does not offer that.
         SourceError: its source is not there, or is damaged.
     """
-    data_set, kind = asked
-    source = source_of(data_set.kind)
-    if not getattr(source, "reads_when_opened", False):
-        return _run({"": asked}, {}, data_set.size, watch)
-    refused = data_set.refusal(kind)
-    if refused:
-        raise NotOfferedError(refused)
-    (file,) = source.open(data_set.where, kind, size=data_set.size)
-    return Result(file, {})
+    return _run({"": asked}, {"rows": rows}, asked.data_set.size, watch)
 
 
 def query(
@@ -92,7 +80,7 @@ def query(
     sql: str,
     gives: TableType,
     settings: Mapping[str, Any],
-    watch: Watch,
+    watch: Watch = unwatched,
 ) -> Result:
     """Run SQL over data sets by a confined process.
 
@@ -150,33 +138,23 @@ def _opened(
     files: list[int] = []
     told, versions = {}, {}
     try:
-        for name, (data_set, kind) in tables.items():
+        for name, (data_set, kind, match) in tables.items():
             refused = data_set.refusal(kind)
             if refused:
                 raise NotOfferedError(refused)
-            source = source_of(data_set.kind)
-            opened = _files(source, data_set, kind)
+            source, where = source_of(data_set.kind), data_set.where
+            opened = source.files(where, kind, size=data_set.size)
             numbers = range(len(files), len(files) + len(opened))
             files += opened
-            paths = source.paths(data_set.where, ()) if isinstance(source, SqlSource) else ()
-            versions[name] = _version(opened or paths)
+            versions[name] = _version(opened or source.paths(where, ()))
             told[name] = {
-                "kind": data_set.kind, "where": data_set.where, "files": list(numbers),
-                "description": data_set.public(), "type": str(kind),
+                "kind": data_set.kind, "where": where, "files": list(numbers),
+                "description": data_set.public(), "type": str(kind), "match": list(match),
                 "arguments": dict(data_set.arguments),
             }  # fmt: skip
         yield files, told, versions
     finally:
         close_all(files)
-
-
-def _files(source: Source, data_set: DataSet, kind: BaseType) -> list[int]:
-    """Return descriptors of the files that a process reads; none of what it connects to."""
-    if isinstance(source, SqlSource):
-        return source.files(data_set.where)
-    if getattr(source, "reads_when_opened", False):
-        return []
-    return source.open(data_set.where, kind, size=data_set.size)
 
 
 def _version(files: Sequence[int | str]) -> str | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mplang_tables.ext import quoted, quoted_text
 
 from mplang_core import TableType
-from mplang_data.columns import check_schema
+from mplang_data.columns import check_schema, check_there
 from mplang_data.description import Description, SourceError
+
+Run: TypeAlias = Callable[[str, TableType], Iterable[Any]]
+"""Runs one SELECT; takes it and the type of its result, and returns Arrow batches."""
 
 
 class Published:
@@ -20,6 +25,7 @@ class Published:
 
     def __init__(self, description: Description, kind: TableType) -> None:
         self._description = description
+        self._types = dict(kind.columns)
         self._floats = {name for name, type in kind.columns if type in ("float", "double")}
         self._values = description.values_of(kind)
         ranges = description.ranges_of(kind)
@@ -35,7 +41,31 @@ class Published:
             return f"CASE WHEN isnan({quoted(column)}) THEN NULL ELSE {quoted(column)} END"
         return quoted(column)
 
-    def columns(self) -> dict[tuple[str, str], str]:
+    def check_by(self, run: Run, relation: str) -> None:
+        """Check the rows of a table by SQL.
+
+        Args:
+            run: runs a SELECT in the dialect of DuckDB, whose result has one row.
+            relation: what SQL selects from.
+
+        Raises:
+            SourceError: the rows are not what the owner says; names the column.
+        """
+        asked = self._columns()
+        if not asked:
+            return
+        names = [f"c{number}" for number in range(len(asked))]
+        values = (f"{sql} AS {name}" for sql, name in zip(asked.values(), names, strict=True))
+        gives = [
+            (name, self._types[column] if what in ("low", "high") else "int64")
+            for name, (what, column) in zip(names, asked, strict=True)
+        ]
+        sql = f"SELECT {', '.join(values)} FROM {relation}"
+        (batch,) = run(sql, TableType(tuple(gives)))
+        (row,) = batch.to_pylist()
+        self._check(dict(zip(asked, row.values(), strict=True)))
+
+    def _columns(self) -> dict[tuple[str, str], str]:
         """Return what SQL selects to check it: by what it is and its column, aggregates."""
         asked = {("rows", ""): "count(*)"} if self._description.rows is not None else {}
         for column in self._ends:
@@ -50,12 +80,7 @@ class Published:
             asked["other", column] = f"count(CASE WHEN {outside} THEN 1 END)"
         return asked
 
-    def check(self, selected: Mapping[tuple[str, str], Any]) -> None:
-        """Check what SQL has selected.
-
-        Raises:
-            SourceError: the rows are not what the owner says; names the column.
-        """
+    def _check(self, selected: Mapping[tuple[str, str], Any]) -> None:
         for (what, column), value in selected.items():
             if what == "rows":
                 self._description.check_rows(value)
@@ -90,10 +115,15 @@ class View:
         self._published = Published(description, kind)
         self._kind = kind
 
-    def misfit(self) -> SourceError | None:
-        """Return why DuckDB does not read the columns by the types that they are declared with."""
+    def misfit(self, match: Sequence[str] = ()) -> SourceError | None:
+        """Return why DuckDB does not read the columns by the types that they are declared with.
+
+        Args:
+            match: columns that are there, too, of whatever type.
+        """
         empty = self._con.sql(f"SELECT * FROM {self._relation} LIMIT 0").to_arrow_table()
         try:
+            check_there(match, empty.schema.names)
             check_schema(empty.schema, self._kind)
         except SourceError as error:
             return error
@@ -105,10 +135,9 @@ class View:
         Raises:
             SourceError: they are not what the owner says; names the column.
         """
-        asked = self._published.columns()
-        if asked:
-            sql = f"SELECT {', '.join(asked.values())} FROM {self._relation}"
-            self._published.check(dict(zip(asked, self._con.execute(sql).fetchone(), strict=True)))
+        self._published.check_by(
+            lambda sql, _: self._con.sql(sql).to_arrow_table().to_batches(), self._relation
+        )
         columns = ", ".join(
             f"{self._published.value(column)} AS {quoted(column)}"
             for column, _ in self._kind.columns
@@ -119,19 +148,4 @@ class View:
 
 
 def _literal(value: object) -> str:
-    return text(value) if isinstance(value, str) else str(value)
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL reads it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text(value: str) -> str:
-    """Return a text as a literal of SQL.
-
-    Example:
-        >>> print(text("it's"))
-        'it''s'
-    """
-    return "'" + value.replace("'", "''") + "'"
+    return quoted_text(value) if isinstance(value, str) else str(value)

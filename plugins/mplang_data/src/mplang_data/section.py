@@ -7,11 +7,12 @@ rows in a memory file if its coordinator is among the readers.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from mplang_analysis import DataQuestion, TableRead
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, ConfigError, KernelError, parse_base_type
@@ -21,7 +22,6 @@ from mplang_data.description import (
     NotOfferedError,
     SourceError,
     SourceUnreachableError,
-    columns_read,
     read_descriptions,
 )
 from mplang_data.holding import DataSet, offered, read_data_sets
@@ -159,17 +159,21 @@ class DataSetServer:
             name: each.public() for name, each in self._sets.items() if coordinator in each.readers
         }
 
-    def columns(self, args: Mapping[str, Any]) -> frozenset[str]:
-        """Return what a question reads, as disclosure tables name it.
+    def question(self, method: str, args: Mapping[str, Any]) -> DataQuestion:
+        """Return what an engine asks, as analyses tell it of programs.
 
         Args:
+            method: ``read``, or ``query``.
             args: arguments of the question; untrusted.
         """
-        read = (
-            columns_read(str(each["data"]), parse_base_type(str(each["type"])))
-            for each in _tables(args).values()
-        )
-        return frozenset(itertools.chain.from_iterable(read))
+        tables = {
+            str(name): TableRead(str(each["data"]), str(each["type"]), list(each["ranges"]))
+            for name, each in _tables(args).items()
+        }
+        if method != "query":
+            (table,) = tables.values()
+            return DataQuestion({"": table})
+        return DataQuestion(tables, str(args["sql"]), str(args["gives"]))
 
     def answer(
         self, asker: Asker, method: str, args: Mapping[str, Any], files: Sequence[int]
@@ -207,18 +211,19 @@ class DataSetServer:
 
     def _answer(self, asker: Asker, method: str, args: Mapping[str, Any]) -> Answer:
         sets, watch = self._sets, partial(self._watched, asker.session)
+        question = self.question(method, args)
         tables = {}
-        for name, each in _tables(args).items():
-            kind, ranges = parse_base_type(str(each["type"])), tuple(each["ranges"])
-            there = offered(sets, str(each["data"]), kind, ranges, asker.coordinator)
+        for name, each in question.tables.items():
+            kind, ranges = parse_base_type(each.type), tuple(each.ranges)
+            there = offered(sets, each.data, kind, ranges, asker.coordinator)
             tables[name] = Asked(there, kind)
         if method == "query" and not can_query(tables.values()):
             return {"whole": True}, (), None
         log.info("%s reads data set %s", asker.coordinator, ", ".join(sorted(_names(args))))
         if method == "query":
-            gives = parse_base_type(str(args["gives"]))
+            gives = parse_base_type(question.gives)
             assert isinstance(gives, TableType)
-            result = query(tables, str(args["sql"]), gives, self._settings, watch)
+            result = query(tables, question.sql, gives, self._settings, watch)
             return {"versions": dict(result.versions)}, (result.file,), None
         (asked,) = tables.values()
         fields = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -57,7 +57,7 @@ class HeldData:
         there, description = self._offered(name, kind, ranges)
         if isinstance(there, Described):
             return checked(_part(there.value, kind), kind, description)
-        file = reading.read(reading.Asked(there, kind), _unwatched).file
+        file = reading.read(reading.Asked(there, kind)).file
         source = source_of("arrow" if isinstance(kind, TableType) else "npy")
         with closing(Opened(source, description, [file])) as opened:
             return opened.read(kind)
@@ -73,7 +73,7 @@ class HeldData:
                 asked[name] = reading.Asked(there, each.kind)
             if not reading.can_query(asked.values()):
                 return query_here(self, sql, tables, gives, op=op)
-            result = reading.query(asked, sql, gives, {}, _unwatched)
+            result = reading.query(asked, sql, gives, {})
             self._versions.check(tables, result.versions)
             return result_of([result.file], gives)
 
@@ -95,10 +95,6 @@ def _part(value: Any, kind: BaseType) -> Any:
     if isinstance(value, np.ndarray):
         return value
     return value.select([name for name, _ in cast(TableType, kind).columns])
-
-
-def _unwatched(end: Callable[[], None]) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def simulated(

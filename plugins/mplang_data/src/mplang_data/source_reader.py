@@ -1,19 +1,23 @@
 """Reader of data sets, in a process of its own: their rows, or what SQL over them gives.
 
 It is asked for ``tables`` by their names in the SQL, each with ``kind`` and ``where`` of a source,
-its ``description``, the ``type`` that is read, and the numbers of its ``files``. With ``sql`` it is
-told the type that this ``gives``, ``settings`` of queries, ``seconds`` and ``result``; without, it
-reads the rows of one table. It writes to its last file, one of Arrow, or of NumPy for an array.
+its ``description``, the ``type`` that is read, columns to ``match``, and the numbers of its
+``files``. With ``sql`` it is told the type that this ``gives``, ``settings`` of queries,
+``seconds`` and ``result``; without, it reads one table, perhaps without ``rows``. It writes to its
+last file, one of Arrow, or of NumPy for an array.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+from mplang_tables.ext import quoted
 
 from mplang_core import TableType
 from mplang_core.ext import (
@@ -24,30 +28,19 @@ from mplang_core.ext import (
     parse_base_type,
     plugin_manager,
 )
-from mplang_data import postgresql_reader
-from mplang_data.apart import MAX_TOLD
-from mplang_data.apart.child import Reach, Task
-from mplang_data.description import Description, SourceError
-from mplang_data.holding import Opened, Queried
-from mplang_data.sources import GROUP, SqlSource, source_of
+from mplang_data.apart.child import Reach, Task, tell_connected
+from mplang_data.description import MAX_ROWS, Description, SourceError
+from mplang_data.holding import Opened, Queried, SourceQuery
+from mplang_data.sources import GROUP, source_of
 
-_IMPORTS = (
-    "mplang_data.columns", "mplang_data.relations", "mplang_tables.arrow", "pyarrow.csv",
-    "pyarrow.dataset", "pyarrow.parquet",
-)  # fmt: skip
+NAME = "whole"  # of a table that is read whole
 
 
 def prepare() -> None:
     """Do before a fork what each of these processes needs."""
-    for module in _IMPORTS:
-        importlib.import_module(module)
     for kind in plugin_manager.names(GROUP):
         with contextlib.suppress(PluginLoadError):  # tells whoever has such a source
-            source_of(kind)
-    with contextlib.suppress(ImportError):  # without SQL, rows are read
-        from mplang_ibis.ext import at_source
-
-        at_source.prepare()
+            source_of(kind).prepare()
 
 
 def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
@@ -62,6 +55,7 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
                 each["arguments"],
             ),
             parse_base_type(each["type"]),
+            each["match"],
         )
         for name, each in asked["tables"].items()
     ]
@@ -69,20 +63,7 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
 
 def _reach(asked: dict[str, Any], files: Sequence[int]) -> Reach:
     tables = _tables(asked, files)
-    if _is_postgresql(tables):
-        return postgresql_reader.reach(tables, asked["result"]["size"])
-    paths = [path for each in tables for path in _paths(each)]
-    return Reach(readable=paths, written=asked["result"]["size"] + MAX_TOLD, imports=_IMPORTS)
-
-
-def _is_postgresql(tables: Sequence[Queried]) -> bool:
-    """Return whether tables are PostgreSQL's, as all of a query are if one is."""
-    return getattr(tables[0].opened.source, "engine", None) == "postgresql"
-
-
-def _paths(table: Queried) -> list[str]:
-    source = table.opened.source
-    return source.paths(table.where, table.opened.files) if isinstance(source, SqlSource) else []
+    return tables[0].opened.source.access(tables, asked["result"]["size"])
 
 
 def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
@@ -97,61 +78,50 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
     *_, file = files
     tables = _tables(asked, files)
     if asked.get("sql") is None:
-        _write(file, tables[0], asked["result"])
+        (table,) = tables
+        (_write if table.opened.files else _write_selected)(file, table, asked)
         return {}
+    gives, result = parse_base_type(asked["gives"]), asked["result"]
+    assert isinstance(gives, TableType)
     try:
-        return _query(asked, tables, file)
+        with _writer(file, gives) as write:
+            query = SourceQuery(
+                asked["sql"], gives, result["rows"], result["size"], asked["size"],
+                asked["seconds"], asked["settings"], _connected(asked), write,
+            )  # fmt: skip
+            tables[0].opened.source.query(tables, query)
     except AdmissionError as error:
         return {"refused": str(error)}
     except MPLangError as error:
         return {"failed": str(error)}
-
-
-def _query(asked: Mapping[str, Any], tables: Sequence[Queried], file: int) -> dict[str, Any]:
-    gives = parse_base_type(asked["gives"])
-    assert isinstance(gives, TableType)
-    if _is_postgresql(tables):
-        with _writer(file, gives) as write:
-            postgresql_reader.query(asked, tables, gives, write)
-        return {}
-    from mplang_ibis.ext import at_source
-
-    at_source.configure(asked["settings"])
-    con, result = at_source.connect(), asked["result"]
-    names = [each.name for each in tables]
-    at_source.leave(con, [path for each in tables for path in _paths(each)], asked["size"])
-    for each in tables:
-        _attach(con, each)
-    bounds = at_source.QueryBounds(asked["size"], asked["seconds"], result["rows"], result["size"])
-    with _writer(file, gives) as write:
-        try:
-            at_source.run(con, asked["sql"], names, gives, bounds, write)
-        except at_source.DamagedError as error:
-            raise SourceError("it is damaged") from error
     return {}
 
 
-def _attach(con: Any, table: Queried) -> None:
-    from mplang_ibis.ext import at_source
-
-    from mplang_data.relations import View
-
-    source, opened = table.opened.source, table.opened
-    if isinstance(source, SqlSource) and isinstance(table.kind, TableType):
-        relation = source.relation(con, table.where, opened.files, table.kind)
-        if relation is not None:
-            view = View(con, relation, opened.description, table.kind)
-            misfit = view.misfit()
-            if misfit is None:
-                view.create(table.name)
-                return
-            if not opened.files:  # that could be read in another way
-                raise misfit
-    at_source.register(con, table.name, opened.read(table.kind))
+def _connected(asked: Mapping[str, Any]) -> Callable[[], None]:
+    told = asked.get("connected")
+    return (lambda: None) if told is None else partial(tell_connected, told)
 
 
-def _write(file: int, table: Queried, result: Mapping[str, int]) -> None:
-    """Write a whole data set, which whoever takes it compares with what its owner says."""
+def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None:
+    """Write a whole table of a database, which whoever takes it compares with what is published."""
+    kind = table.kind
+    assert isinstance(kind, TableType)
+    columns = ", ".join(quoted(name) for name, _ in kind.columns)
+    sql = f"SELECT {columns} FROM {quoted(NAME)}" + " WHERE false" * (not asked["rows"])
+    bare = table.opened._replace(description=Description(columns=dict(kind.columns)))
+    try:
+        with _writer(file, kind) as write:
+            query = SourceQuery(
+                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"], {},
+                _connected(asked), _limited(write, asked["result"]["size"]), ordered=False,
+            )  # fmt: skip
+            bare.source.query([table._replace(name=NAME, opened=bare)], query)
+    except MPLangError as error:
+        raise SourceError("the database does not give it") from error
+
+
+def _write(file: int, table: Queried, asked: Mapping[str, Any]) -> None:
+    """Write a whole data set, which whoever takes it compares with what is published."""
     import numpy as np
     from mplang_tables import arrow
     from mplang_tables.ext import Scan
@@ -162,17 +132,28 @@ def _write(file: int, table: Queried, result: Mapping[str, int]) -> None:
         with os.fdopen(os.dup(file), "wb") as sink:
             np.save(sink, value, allow_pickle=False)
         return
-    parts, size = value.tables() if isinstance(value, Scan) else [value], 0
+    parts = value.tables() if isinstance(value, Scan) else [value]
     with _writer(file, arrow.type_of(value.schema)) as write:
+        write = _limited(write, asked["result"]["size"])
         try:
             for part in parts:
-                size += part.nbytes
-                if size > result["size"]:
-                    why = f"it has more than {result['size']} bytes (size, in the catalogue)"
-                    raise SourceError(why)
                 write(part)
         except KernelError as error:  # of a scan
             raise SourceError("it is damaged") from error.__cause__
+
+
+def _limited(write: Callable[[Any], None], size: int) -> Callable[[Any], None]:
+    """Return what takes parts of a table, and raises SourceError beyond a size in bytes."""
+    left = size
+
+    def take(part: Any) -> None:
+        nonlocal left
+        left -= part.nbytes
+        if left < 0:
+            raise SourceError(f"it has more than {size} bytes (size, in the catalogue)")
+        write(part)
+
+    return take
 
 
 @contextmanager

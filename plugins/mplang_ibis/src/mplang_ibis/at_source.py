@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import duckdb
 from mplang_tables import arrow
@@ -16,6 +16,7 @@ from mplang_tables import arrow
 from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_ibis import query, settings
+from mplang_ibis.bounds import Bounds
 from mplang_ibis.joins import check_joins
 from mplang_ibis.query import register as register
 from mplang_ibis.repeatable import may_use_threads
@@ -33,29 +34,18 @@ class DamagedError(Exception):
     """DuckDB cannot read a source."""
 
 
-class QueryBounds(NamedTuple):
-    """What a query may take.
-
-    Attributes:
-        memory: bytes of memory.
-        seconds: time after which it is interrupted.
-        rows: rows of its result.
-        size: bytes of its result.
-    """
-
-    memory: int
-    seconds: float
-    rows: int
-    size: int
-
-
 def prepare() -> None:
     """Open a connection that the next :func:`connect` takes, perhaps in a fork of this process."""
     _ready.append(_open())
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """Return a connection that reads files and attaches databases, until :func:`leave`."""
+def connect(section: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads files and attaches databases, until :func:`leave`.
+
+    Args:
+        section: settings of this package in a worker's configuration, which this process takes.
+    """
+    settings.configure(section)
     return _ready.pop() if _ready else _open()
 
 
@@ -85,7 +75,7 @@ def run(
     sql: str,
     names: Collection[str],
     gives: TableType,
-    bounds: QueryBounds,
+    bounds: Bounds,
     write: Callable[[Any], None],
 ) -> int:
     """Run one SELECT on a connection that knows its tables.
@@ -109,20 +99,15 @@ def run(
     """
     op, rows, size = "ibis.run", 0, 0
     query.admit_on(con, sql, names)
-    con.execute(f"SET threads = {_threads(con, sql)}")
-    con.execute("SET lock_configuration = true")
     with query.limited(con, op, bounds.seconds):
+        con.execute(f"SET threads = {_threads(con, sql)}")
+        con.execute("SET lock_configuration = true")
         bound = query.bind(con, sql)
         try:
             for batch in bound.to_arrow_reader(BATCH):
                 part = _cast(batch, gives, op)
                 rows, size = rows + part.num_rows, size + part.nbytes
-                if rows > bounds.rows or size > bounds.size:
-                    raise KernelError(
-                        f"{op}: the query gives more than the {bounds.rows} rows, or {bounds.size} "
-                        "bytes, that the owner permits (result_rows and size, in the catalogue); "
-                        "aggregate it, or filter more"
-                    )
+                bounds.check(rows, size, op)
                 write(part)
         except duckdb.InterruptException:
             raise
@@ -148,8 +133,3 @@ def _cast(batch: Any, gives: TableType, op: str) -> Any:
         return arrow.cast(pa.Table.from_batches([batch]), gives)
     except ValueError as error:
         raise KernelError(f"{op}: {error}") from error
-
-
-def configure(section: dict[str, Any]) -> None:
-    """Take the settings of this package in a worker's configuration."""
-    settings.configure(section)

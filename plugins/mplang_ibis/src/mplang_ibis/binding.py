@@ -83,6 +83,8 @@ class Binder:
             row = self._con.execute("SELECT json_deserialize_sql(?::JSON)", [tree]).fetchone()
             assert row is not None
             bound = self._con.sql(row[0])
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error as error:
             raise LookupError from error
         return [*zip(bound.columns, map(str, bound.types), strict=True)]
@@ -91,6 +93,8 @@ class Binder:
         asked = f"SELECT json_serialize_sql(?::VARCHAR, {options})"
         try:
             row = self._con.execute(asked, [sql]).fetchone()
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error as error:
             raise LookupError from error
         assert row is not None

@@ -191,6 +191,13 @@ class _Compiler(DuckDBCompiler):  # type: ignore[misc]
         found = super().visit_StringFind(op, arg=arg.copy(), substr=substr, start=start, end=end)
         return found if start is None else self.if_(arg.is_(sge.Null()), sge.Null(), found)
 
+    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:
+        """Write a constant place as one, which engines that count from the end otherwise have."""
+        made = super().visit_Substring(op, arg=arg, start=start, length=length)
+        if isinstance(op.start, ops.Literal) and op.start.value >= 0:
+            made.set("start", sge.convert(op.start.value + 1))
+        return made
+
     def visit_LPad(self, op: Any, *, arg: Any, length: Any, pad: Any) -> Any:
         """Pad to a length: Ibis repeats a text of several letters as often as it takes letters."""
         is_long = length <= self.f.length(arg.copy())

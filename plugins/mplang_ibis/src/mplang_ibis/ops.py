@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from mplang_analysis import (
     Constant,
     ConstantsRule,
+    DataQuestion,
     EngineRule,
     Interval,
     Lineage,
     LineageRule,
     OpRanges,
+    QuestionRule,
     RangeRule,
     SideChannelRule,
     SideChannels,
@@ -73,6 +75,12 @@ def _engine_refusals(op: Operation, engine: str) -> Sequence[str]:
     return refusals_of(read_sql(op.attrs["code"]), engine, tuple(zip(names, tables, strict=True)))
 
 
+def _question(op: Operation, operands: Sequence[DataQuestion]) -> DataQuestion:
+    named = zip(op.attrs["names"], operands, strict=True)
+    tables = {name: each.tables[""] for name, each in named}
+    return DataQuestion(tables, read_sql(op.attrs["code"]), str(op.attrs["gives"]))
+
+
 RUN = OpDef(
     "ibis.run",
     _infer_run,
@@ -89,6 +97,7 @@ RUN = OpDef(
         ConstantsRule(_constants),
         SideChannelRule(_side_channels),
         QueriesSources(),
+        QuestionRule(_question),
         EngineRule(_engine_refusals),
     ],
     reads=(),

@@ -27,6 +27,7 @@ MAX_SIGNS = 64  # of which one operator is: DuckDB takes cubic time to split mor
 _SIGNS = re.compile(rf"(?:\+|-(?!-)){{{MAX_SIGNS + 1}}}")  # two minus signs begin a comment
 MAX_TRIED = 64  # columns of a failed result, each of which is tried alone
 _SCAN_FAILED = "get_next failed"  # as DuckDB tells what Arrow could not read
+AGAIN = 0.1  # seconds after which a connection is interrupted again, which was between two queries
 FAILURES = (duckdb.Error, UnicodeDecodeError)  # messages are cut, perhaps within a character
 OF_VALUES = (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException)
 
@@ -166,15 +167,21 @@ def _parsing(memory: int, process: int) -> duckdb.DuckDBPyConnection:
 @contextlib.contextmanager
 def limited(con: duckdb.DuckDBPyConnection, op: str, seconds: float) -> Iterator[None]:
     """Interrupt what a connection does inside of ``with`` after some time."""
-    timer = threading.Timer(seconds, con.interrupt)
-    timer.daemon = True
-    timer.start()
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        left = seconds
+        while not ended.wait(left):
+            con.interrupt()
+            left = AGAIN
+
+    threading.Thread(target=interrupt, daemon=True).start()
     try:
         yield
     except duckdb.InterruptException as error:
         raise KernelError(f"{op}: the query took longer than {seconds:g} s") from error
     finally:
-        timer.cancel()
+        ended.set()
 
 
 def bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mplang_tables.ext import quoted as quoted
+
 from mplang_core.ext import unpack
 
 MAX_SQL = 256 << 10  # bytes; DuckDB takes quadratic time for long conditions, holding the GIL
@@ -39,13 +41,3 @@ def check_names(names: Sequence[object]) -> None:
             )
     if len(set(names)) != len(names) or not names:
         raise ValueError(f"each table has a name of its own, got ({', '.join(map(str, names))})")
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL reads it.
-
-    Example:
-        >>> print(quoted('pay "net" of tax'))
-        "pay ""net"" of tax"
-    """
-    return '"' + name.replace('"', '""') + '"'

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mplang_analysis import staying_reads
+
 from mplang_core import TableType
-from mplang_core.ext import Graph, Operation, QueriesSources, Value, interface_of
+from mplang_core.ext import Graph, Operation
 
 
 class Place(Protocol):
@@ -58,22 +60,11 @@ class AtSource:
 def stays_at_source(op: Operation, graph: Graph) -> bool:
     """Return whether the table that an op reads may stay at its source.
 
-    That is so if all that is done with it is done by ops that ask the sources of their operands.
+    That is so if all that is done with it is done by ops that ask the sources of their operands;
+    see :func:`mplang_analysis.staying_reads`.
 
     Args:
         op: reads a table of a party, and has no operands.
         graph: the graph that it is in.
     """
-    readers = {each.outputs[0] for each in graph.ops if each.opcode == op.opcode and each.outputs}
-    users = [each for each in graph.ops if op.outputs[0] in each.inputs]
-    return (
-        op.outputs[0] not in graph.outputs
-        and bool(users)
-        and all(_asks_only(each, readers) for each in users)
-    )
-
-
-def _asks_only(op: Operation, readers: set[Value]) -> bool:
-    takes_tables = all(isinstance(each.type, TableType) for each in op.inputs)
-    is_query = interface_of(op, QueriesSources) is not None
-    return takes_tables and is_query and readers.issuperset(op.inputs)
+    return op.outputs[0] in staying_reads(graph)

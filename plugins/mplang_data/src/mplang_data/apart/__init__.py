@@ -31,6 +31,11 @@ Watch = Callable[[Callable[[], None]], contextlib.AbstractContextManager[None]]
 """Takes what ends a process, for as long as it runs."""
 
 
+def unwatched(end: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """Return the :data:`Watch` of a process that nothing ends before its time."""
+    return contextlib.nullcontext()
+
+
 def run_apart(
     module: str,
     asked: dict[str, Any],
@@ -39,7 +44,7 @@ def run_apart(
     size: int = SIZE,
     seconds: float = TIMEOUT,
     connects: bool = False,
-    watch: Watch = lambda end: contextlib.nullcontext(),
+    watch: Watch = unwatched,
 ) -> Any:
     """Have a confined process do something with open files, and wait for it.
 

@@ -21,7 +21,7 @@ from mplang_data.apart import child
 
 PR_SET_NAME, NAME = 15, b"mplang-sources"
 MAX_FILES = 250  # sent at once: the kernel takes 253
-_PRELOADED = ("pyarrow", "mplang_ibis.ext", "psycopg", "mplang_data.source_reader")
+_PRELOADED = ("pyarrow", "mplang_data.source_reader")
 
 
 def main(number: int) -> None:

@@ -10,6 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from mplang_tables.ext import quoted
+
 from mplang_data.apart.child import Task
 from mplang_data.apart.database import connect, reach
 from mplang_data.description import SourceError
@@ -50,7 +52,7 @@ def write(asked: dict[str, Any], files: Sequence[int]) -> None:
             database.create_table(name, schema=wanted, **where)
             there = wanted
         _check(there, wanted)
-        fill(database.con, _quoted([schema, name] if schema else [name], "."), rows)
+        fill(database.con, ".".join(map(quoted, filter(None, (schema, name)))), rows)
 
 
 def _columns(backend: str, schema: Any) -> dict[str, Any]:
@@ -93,13 +95,13 @@ def _fill_duckdb(connection: Any, table: str, rows: Any) -> None:
     for number in range(rows.num_row_groups):
         group = rows.read_row_group(number)
         connection.register("mplang_rows", group)
-        columns = _quoted(group.column_names, ", ")
+        columns = ", ".join(map(quoted, group.column_names))
         connection.execute(f"INSERT INTO {table} ({columns}) FROM mplang_rows")
     connection.execute("COMMIT")
 
 
 def _fill_postgresql(connection: Any, table: str, rows: Any) -> None:
-    columns = _quoted(rows.schema_arrow.names, ", ")
+    columns = ", ".join(map(quoted, rows.schema_arrow.names))
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}s'")
         # whoever writes it, too, would leave its rows among these
@@ -109,10 +111,6 @@ def _fill_postgresql(connection: Any, table: str, rows: Any) -> None:
             for batch in rows.iter_batches():
                 for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     copy.write_row(row)
-
-
-def _quoted(names: Sequence[str], between: str) -> str:
-    return between.join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 TASK = Task(write, "the database does not take it", reach)

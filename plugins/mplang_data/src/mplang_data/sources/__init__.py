@@ -6,14 +6,23 @@ A package adds one by an entry point of the group ``mplang.sources``.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from mplang_core import BaseType, TableType
 from mplang_core.ext import ConfigError, plugin_manager
 from mplang_data.description import SIZE
+from mplang_data.sources import duckdb_engine
+
+if TYPE_CHECKING:  # which imports this module
+    from mplang_data.apart.child import Reach
+    from mplang_data.holding import DataSet, Queried, SourceQuery
 
 GROUP = "mplang.sources"
+DUCKDB = "duckdb"
+"""Key of the engine that runs SQL over what it reads by itself, and over rows."""
+
 _KINDS = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -25,22 +34,28 @@ _KINDS = {
 }
 
 
-class Source(Protocol):
+class Source(ABC):
     """Kind of source, such as Parquet files.
 
     It is opened by the owner's process, which decides who reads what, and has all that the owner
-    has: so opening looks at nothing that is in the source. It is probed and read by confined
-    processes, as those are that run programs: they have the open files only, no path, no password.
+    has: so opening looks at nothing that is in the source. It is probed, read and queried by
+    confined processes, as those are that run programs: they have the open files only, no path, no
+    password, but for what :meth:`access` adds for queries.
+
+    SQL over it is run by DuckDB, by default on what :meth:`read` returns; one that DuckDB reads by
+    itself has a :meth:`relation`. A database that runs SQL has an :meth:`engine_key`, an
+    :meth:`access` and a :meth:`query` of its own; see :class:`mplang_data.ext.Database`.
 
     Where a data set has options, such as ``csv``, its source is probed and read with a keyword
     argument ``options``, too, which has them as plain data.
 
-    A source whose rows are in a database has an attribute ``engine``: its name, by which catalogues
-    publish where SQL runs. A source may have a method ``reach(where)``, too, which raises
-    :class:`SourceError` if it is not there now, and reads nothing of it: a worker calls it every
-    half minute, for ``/ready``.
+    Attributes:
+        engine: the database that runs SQL over it, as catalogues publish it; ``None`` for DuckDB.
     """
 
+    engine: str | None = None
+
+    @abstractmethod
     def place(self, where: str, folder: str) -> str:
         """Return a place that does not depend on the working directory.
 
@@ -52,6 +67,7 @@ class Source(Protocol):
             SourceError: it is no such place.
         """
 
+    @abstractmethod
     def open(
         self,
         where: str,
@@ -77,6 +93,7 @@ class Source(Protocol):
             SourceError: there is none.
         """
 
+    @abstractmethod
     def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Compare an open source with a type, without its rows if it can.
 
@@ -92,6 +109,7 @@ class Source(Protocol):
             SourceError: the source is of another type, or is damaged.
         """
 
+    @abstractmethod
     def read(self, files: Sequence[int], kind: BaseType) -> Any:
         """Read a source.
 
@@ -107,31 +125,78 @@ class Source(Protocol):
             SourceError: the source is of another type, or is damaged.
         """
 
+    def reach(self, where: str) -> None:  # noqa: B027
+        """Check that a source is there now; read nothing of it. A worker does, for ``/ready``.
 
-@runtime_checkable
-class SqlSource(Protocol):
-    """Kind of source that DuckDB reads by itself, in a confined process; a :class:`Source`, too.
-
-    SQL over other kinds is run on what :meth:`Source.read` returns.
-    """
-
-    def paths(self, where: str, files: Sequence[int]) -> list[str]:
-        """Return the paths of the files that DuckDB reads, and no others.
-
-        Args:
-            where: the place, as :meth:`Source.place` returns it.
-            files: descriptors of open files, which :meth:`files` has opened.
+        Raises:
+            SourceError: it is not.
         """
 
-    def files(self, where: str) -> list[int]:
-        """Return descriptors of open files, which the caller closes; none if it is read by path.
+    # -- SQL over it
+
+    def engine_key(self, data_set: DataSet, kind: BaseType) -> str | None:
+        """Return what runs SQL over a data set; those with equal keys are joined in one query.
+
+        Args:
+            data_set: the data set.
+            kind: the columns that are read.
+
+        Returns:
+            By default ``"duckdb"``. ``None`` if the data set is read, and DuckDB runs the SQL on
+            its rows.
+        """
+        return DUCKDB
+
+    def files(self, where: str, kind: BaseType, *, size: int = SIZE) -> list[int]:
+        """Open the files that a process reads, or queries; by default those of :meth:`open`.
+
+        A source without any is read by :meth:`query`, too: by a SELECT of its columns.
 
         Raises:
             SourceError: there are none.
         """
+        return self.open(where, kind, size=size)
+
+    def paths(self, where: str, files: Sequence[int]) -> list[str]:
+        """Return the paths that DuckDB reads by itself, and no others; by default none.
+
+        Args:
+            where: the place.
+            files: descriptors of its open files.
+        """
+        return []
+
+    def prepare(self) -> None:
+        """Do before a fork what each process needs that queries such a source, such as imports."""
+        duckdb_engine.prepare()
+
+    def access(self, tables: Sequence[Queried], size: int) -> Reach:
+        """Return what a process reaches that queries tables with one :meth:`engine_key`.
+
+        Args:
+            tables: the tables.
+            size: bytes of the result.
+        """
+        return duckdb_engine.access(tables, size)
+
+    def query(self, tables: Sequence[Queried], asked: SourceQuery) -> None:
+        """Run one SELECT on tables with one :meth:`engine_key`, in a confined process.
+
+        It checks that the SQL may run, and that the tables are what their owner says.
+
+        Args:
+            tables: the tables.
+            asked: the SQL, its bounds, and what takes its result.
+
+        Raises:
+            AdmissionError: the SQL is not allowed, or the engine would give another answer.
+            KernelError: it exceeds a bound, or the engine fails on the data.
+            SourceError: a table is not what its owner says.
+        """
+        duckdb_engine.query(tables, asked)
 
     def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
-        """Return what SQL selects from, once a connection knows the source.
+        """Return what SQL of DuckDB selects from, once a connection knows the source.
 
         Args:
             con: the connection, which reads the paths of its sources alone.
@@ -140,11 +205,12 @@ class SqlSource(Protocol):
             kind: the columns that are read.
 
         Returns:
-            What stands after ``FROM``; ``None`` if it is read by :meth:`Source.read`.
+            What stands after ``FROM``; by default ``None``: :meth:`read` reads it.
 
         Raises:
             SourceError: the source is not what its owner says, or would read others.
         """
+        return None
 
 
 def source_of(kind: str) -> Source:
@@ -192,8 +258,7 @@ def engine_of(kind: str) -> str | None:
         >>> engine_of("parquet"), engine_of("postgresql")
         (None, 'postgresql')
     """
-    engine: str | None = getattr(source_of(kind), "engine", None)
-    return engine
+    return source_of(kind).engine
 
 
 def engines() -> list[str]:

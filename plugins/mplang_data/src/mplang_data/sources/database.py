@@ -1,31 +1,37 @@
-"""Tables of databases, read by a confined process, which alone has the password."""
+"""Tables of databases, read and queried by a confined process, which alone has the password."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from mplang_core import BaseType, TableType
-from mplang_data.apart import run_apart
+from mplang_data.apart.database import PORT
 from mplang_data.description import SIZE, SourceError, SourceUnreachableError
+from mplang_data.sources import postgresql_engine
 from mplang_data.sources.arrow_file import ArrowFiles
 
-PORT = 5432  # of PostgreSQL
+if TYPE_CHECKING:
+    from mplang_data.apart.child import Reach
+    from mplang_data.holding import DataSet, Queried, SourceQuery
+
 CONNECT_TIMEOUT = 5.0  # seconds
 
 
 class Database(ArrowFiles):
-    """A table or view of a database, which Ibis connects to.
+    """A table or view of a database, which is read by :meth:`mplang_data.Source.query`.
 
-    A place is what follows the kind in Ibis's URL, and the table after ``#``, perhaps with its
-    schema. The columns that a program asks for are read, into a file in memory.
+    A place is a URL without the kind, and the table after ``#``, perhaps with its schema. It has no
+    files: what :meth:`open` returns is the columns that it has selected.
+
+    Attributes:
+        kind: its name in the group ``mplang.sources``.
     """
 
     kind: str
-    reads_when_opened = True  # no more is to be done in a process of its own
 
     def place(self, where: str, folder: str) -> str:
         """Return the place; see :class:`mplang_data.Source`."""
@@ -50,18 +56,16 @@ class Database(ArrowFiles):
         """Read the columns of a table; see :class:`mplang_data.Source`."""
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
-        url, _, table = where.rpartition("#")
-        asked = {
-            "url": f"{self.kind}:{url}", "table": table, "columns": kind.columns,
-            "match": list(match), "limit": None if rows else 0, "writes": False,
-        }  # fmt: skip
-        file = os.memfd_create("mplang-data", os.MFD_CLOEXEC)
-        try:
-            run_apart("mplang_data.apart.reader", asked, [file], size=size, connects=True)
-        except BaseException:
-            os.close(file)
-            raise
-        return [file]
+        from mplang_data.holding import DataSet
+        from mplang_data.reading import Asked, read
+
+        source = f"{self.kind}:{where}"
+        data_set = DataSet(source=source, columns=dict(kind.columns), size=size)
+        return [read(Asked(data_set, kind, match), rows=rows).file]
+
+    def files(self, where: str, kind: BaseType, *, size: int = SIZE) -> list[int]:
+        """Return none; see :class:`mplang_data.Source`."""
+        return []
 
 
 class PostgreSql(Database):
@@ -90,6 +94,25 @@ class PostgreSql(Database):
         except (OSError, ValueError) as error:
             raise SourceUnreachableError("its server takes no connections") from error
 
+    def engine_key(self, data_set: DataSet, kind: BaseType) -> str | None:
+        """Return its server and account; see :class:`mplang_data.Source`."""
+        floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
+        if data_set.nan is not None and floats:
+            return None  # NaN as a missing number is DuckDB's and Arrow's to read
+        return postgresql_engine.url_of(data_set.where)
+
+    def prepare(self) -> None:
+        """Import its driver; see :class:`mplang_data.Source`."""
+        postgresql_engine.prepare()
+
+    def access(self, tables: Sequence[Queried], size: int) -> Reach:
+        """Return the server, and what libpq reads; see :class:`mplang_data.Source`."""
+        return postgresql_engine.access(tables, size)
+
+    def query(self, tables: Sequence[Queried], asked: SourceQuery) -> None:
+        """Run one SELECT on tables of one server; see :class:`mplang_data.Source`."""
+        postgresql_engine.query(tables, asked)
+
 
 class DuckDbFile(Database):
     """A table or view of a DuckDB file, such as ``duckdb:bank.duckdb#accounts``."""
@@ -105,20 +128,20 @@ class DuckDbFile(Database):
         try:
             os.close(os.open(where.rpartition("#")[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
         except OSError as error:
-            raise SourceUnreachableError("its file cannot be opened") from error
+            raise SourceUnreachableError("its file cannot be reached") from error
 
-    def files(self, where: str) -> list[int]:
-        """Return none, once the file is there; see :class:`mplang_data.sources.SqlSource`."""
+    def files(self, where: str, kind: BaseType, *, size: int = SIZE) -> list[int]:
+        """Return none, once the file is there; see :class:`mplang_data.Source`."""
         self.reach(where)
         return []
 
     def paths(self, where: str, files: Sequence[int]) -> list[str]:
-        """Return the file and its log; see :class:`mplang_data.sources.SqlSource`."""
+        """Return the file and its log; see :class:`mplang_data.Source`."""
         path = where.rpartition("#")[0]
         return [path, f"{path}.wal"]
 
     def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
-        """Attach the file; see :class:`mplang_data.sources.SqlSource`."""
+        """Attach the file; see :class:`mplang_data.Source`."""
         from mplang_data.apart import duckdb_file
 
         path, _, table = where.rpartition("#")

@@ -8,13 +8,14 @@ import mmap
 import os
 import re
 import stat
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mplang_core import BaseType
 from mplang_data.description import SIZE, SourceError, SourceUnreachableError
+from mplang_data.sources import Source
 
 MAX_FILES = 128  # of one data set, which an engine has open while it reads
 _libc = ctypes.CDLL(None)
@@ -25,12 +26,8 @@ _FAILED = ctypes.c_void_p(-1).value
 _ESCAPED = re.compile(r"\[([*?[])\]")  # as glob.escape writes it
 
 
-class Files(ABC):
-    """Place and opening of a source of files; see :class:`mplang_data.Source`."""
-
-    @abstractmethod
-    def read(self, files: Sequence[int], kind: BaseType) -> Any:
-        """Read the files; see :class:`mplang_data.Source`."""
+class Files(Source):
+    """Source of files; see :class:`mplang_data.Source`."""
 
     @abstractmethod
     def names(self, file: int) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mplang_core import BaseType, TableType
 from mplang_data.description import SourceError
-from mplang_data.sources.files import Files, mapped, open_files
+from mplang_data.sources.files import Files, mapped
 
 _OF_ARROW = {"__filename", "__fragment_index", "__batch_index", "__last_in_fragment"}
 BATCH = 64 << 10  # rows
@@ -27,28 +27,24 @@ class ParquetFiles(Files):
             found: list[str] = pq.read_schema(pa.BufferReader(mapped(file))).names
             return found
 
-    def files(self, where: str) -> list[int]:
-        """Open the files; see :class:`mplang_data.sources.SqlSource`."""
-        return open_files(where)
-
     def paths(self, where: str, files: Sequence[int]) -> list[str]:
-        """Return the paths of what is open; see :class:`mplang_data.sources.SqlSource`."""
+        """Return the paths of what is open, as DuckDB reads it; see :class:`mplang_data.Source`."""
         return [f"/proc/self/fd/{file}" for file in files]
 
     def relation(self, con: Any, where: str, files: Sequence[int], kind: TableType) -> str | None:
-        """Return a reading of the files; see :class:`mplang_data.sources.SqlSource`."""
+        """Return a reading of the files; see :class:`mplang_data.Source`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
+        from mplang_tables.ext import quoted_text
 
         from mplang_data.columns import check_schema, reading
-        from mplang_data.relations import text
 
         for file in files:
             with reading(), pq.ParquetFile(pa.BufferReader(mapped(file))) as opened:
                 if any(column.physical_type == "INT96" for column in opened.schema):
                     return None  # whose unit is found by its values
                 check_schema(opened.schema_arrow, kind)
-        paths = ", ".join(map(text, self.paths(where, files)))
+        paths = ", ".join(map(quoted_text, self.paths(where, files)))
         # without can_have_nan, whole groups of rows with NaN are left out by their statistics
         return f"read_parquet([{paths}], can_have_nan = true, hive_partitioning = false)"
 

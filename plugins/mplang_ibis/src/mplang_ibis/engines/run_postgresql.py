@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_tables import arrow
 
 from mplang_core import TableType
 from mplang_core.ext import KernelError
+from mplang_ibis.bounds import BOUNDS, Bounds
 from mplang_ibis.engines.statements import Offered, SqlStatement, to_dialect
 from mplang_ibis.engines.types import SqlType, type_of_column
+from mplang_ibis.sql import quoted
+from mplang_ibis.unfit import UnfitTableError
 
 if TYPE_CHECKING:
     import psycopg
@@ -61,29 +64,14 @@ WHERE a.attrelid = pg_catalog.to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdr
 """
 
 
-class Bounds(NamedTuple):
-    """Bounds of one query.
-
-    Attributes:
-        rows: how many its result may have.
-        bytes: their size in Arrow's memory.
-        seconds: time after which it is ended.
-    """
-
-    rows: int = 100_000_000
-    bytes: int = 4_000_000_000
-    seconds: float = 600.0
-
-
-BOUNDS = Bounds()
-
-
 def run_on_postgresql(
     connection: Connection,
     sql: str,
     tables: Mapping[str, Offered],
     gives: TableType,
     bounds: Bounds = BOUNDS,
+    *,
+    ordered: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the result of one SELECT on PostgreSQL, in batches.
 
@@ -95,17 +83,18 @@ def run_on_postgresql(
         tables: the views that its tables are, by name.
         gives: the type of the result.
         bounds: after which the query is ended.
+        ordered: whether rows come in one order; else as the server gives them.
 
     Yields:
         A ``pyarrow.RecordBatch`` of that type; of an empty result one without rows.
 
     Raises:
         AdmissionError: the SQL is not allowed, or PostgreSQL would give another answer.
-        KernelError: it takes too long or gives too much, a view is of another type, the result
-            does not fit in its type, or PostgreSQL fails on the data: its reason may have values,
-            and is for the owner.
+        UnfitTableError: a view is of another type.
+        KernelError: it takes too long or gives too much, the result does not fit in its type, or
+            PostgreSQL fails on the data: its reason may have values, and is for the owner.
     """
-    statement = to_dialect(sql, "postgresql", tables)
+    statement = to_dialect(sql, "postgresql", tables, ordered=ordered)
     ends = time.monotonic() + bounds.seconds
     with _failures(bounds), connection.transaction(force_rollback=True):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -142,22 +131,24 @@ def _milliseconds(seconds: float) -> str:
 
 def _check(connection: Connection, offered: Offered) -> None:
     """Check that a view has the columns that its catalogue says, compared byte by byte."""
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in offered.parts)
+    name = ".".join(map(quoted, offered.parts))
     there = {row[0]: (str(row[1]), row[2]) for row in connection.execute(_COLUMNS, [name])}
+    if not there:
+        raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}")
     for column, kind in offered.kind.columns:
         wanted, result = type_of_column(kind), there.get(column)
         assert wanted is not None  # else it was refused
         if result is None:
-            raise KernelError(f"{OP}: {offered.parts[-1]} has no column {column!r} there")
+            raise UnfitTableError(f"it has no column {column!r}")
         if not _is(result[0], wanted):
-            raise KernelError(
-                f"{OP}: column {column!r} of {offered.parts[-1]} is {result[0]} there, and {kind} "
-                f"in the catalogue; offer a view that casts it to {_there(wanted)}"
+            raise UnfitTableError(
+                f"column {column!r} is {result[0]} there, and {kind} in the catalogue; offer a "
+                f"view that casts it to {_there(wanted)}"
             )
         if not result[1]:
-            raise KernelError(
-                f"{OP}: column {column!r} of {offered.parts[-1]} has a collation by which "
-                'different texts are equal; offer a view with COLLATE "C"'
+            raise UnfitTableError(
+                f"column {column!r} has a collation by which different texts are equal; offer a "
+                'view with COLLATE "C"'
             )
 
 
@@ -190,11 +181,7 @@ def _batches(
         rows += len(part)
         made = _table(part, statement, gives)
         size += made.nbytes
-        if rows > bounds.rows or size > bounds.bytes:
-            raise KernelError(
-                f"{OP}: the result has more than {bounds.rows} rows or {bounds.bytes} bytes; "
-                "aggregate it, or limit it by ORDER BY … LIMIT"
-            )
+        bounds.check(rows, size, OP)
         yield from made.to_batches() or [pa.RecordBatch.from_pylist([], made.schema)]
         if len(part) < ROWS:
             return

@@ -50,13 +50,16 @@ class SqlStatement(NamedTuple):
     sums_floats: bool
 
 
-def to_dialect(sql: str, engine: str, tables: Mapping[str, Offered]) -> SqlStatement:
+def to_dialect(
+    sql: str, engine: str, tables: Mapping[str, Offered], *, ordered: bool = True
+) -> SqlStatement:
     """Return the statement of another engine that gives what DuckDB's SQL gives.
 
     Args:
         sql: one SELECT in the dialect of DuckDB.
         engine: one of :data:`mplang_ibis.engines.ENGINES`.
         tables: what the SQL's tables are there, by name.
+        ordered: whether its rows come in one order, which all of its columns complete.
 
     Raises:
         AdmissionError: the SQL is not allowed at a party, or the engine would give another answer.
@@ -67,7 +70,7 @@ def to_dialect(sql: str, engine: str, tables: Mapping[str, Offered]) -> SqlState
         >>> print(made.sql)  # doctest: +ELLIPSIS
         SELECT "c0" FROM (SELECT COUNT(*) AS "c0" FROM "public"."people" AS "r1" WHERE ...
     """
-    made = _translate(sql, engine, tables)
+    made = _translate(sql, engine, tables, ordered)
     if isinstance(made, SqlStatement):
         return made
     raise AdmissionError(f"ibis.run: {describe(made[0], engine)}")
@@ -109,7 +112,7 @@ def describe(result: EngineRefusal, engine: str) -> str:
 
 
 def _translate(
-    sql: str, engine: str, tables: Mapping[str, Offered]
+    sql: str, engine: str, tables: Mapping[str, Offered], ordered: bool = True
 ) -> SqlStatement | list[EngineRefusal]:
     if engine not in _DIALECTS:
         raise ConfigError(f"no engine {engine!r}; there are {', '.join(_DIALECTS)}")
@@ -117,7 +120,7 @@ def _translate(
     ctx = Context(_DIALECTS[engine](), translate, query)
     try:
         known = {fold(name): _table(ctx, offered) for name, offered in tables.items()}
-        made = ctx.query(parse(sql)["node"], NameScope(known), is_result=True)
+        made = ctx.query(parse(sql)["node"], NameScope(known), is_result=ordered)
     except NotTranslatedError:
         return ctx.refusals
     except RecursionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
-from mplang_analysis import RunRequest, StorageUse, Stored
+from mplang_analysis import DataQuestion, RunRequest, StorageUse, Stored
 
 from mplang_worker.base.lineage_protocols import RunLineage
 from mplang_worker.base.owner_protocols import OwnerControl
@@ -180,10 +180,11 @@ class DataProvider(Provider, Protocol):
             coordinator: its name.
         """
 
-    def columns(self, args: Mapping[str, Any]) -> frozenset[str]:
-        """Return what a question reads, as disclosure tables name it.
+    def question(self, method: str, args: Mapping[str, Any]) -> DataQuestion:
+        """Return what an engine asks, as ``mplang_analysis.data_questions`` tells it of programs.
 
         Args:
+            method: what it asks for; untrusted.
             args: arguments of the question; untrusted.
         """
 

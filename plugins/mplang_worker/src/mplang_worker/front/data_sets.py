@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mplang_analysis import DataQuestion
+
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.base.section_protocols import DataProvider
 from mplang_worker.base.sections import DATA
@@ -51,9 +53,14 @@ class FrontDataSets:
         """Return descriptions of the data sets that a coordinator may read, by name."""
         return {} if self._provider is None else self._provider.descriptions(coordinator)
 
-    def columns(self, args: Mapping[str, Any]) -> frozenset[str]:
-        """Return what a question reads, as disclosure tables name it."""
-        return frozenset() if self._provider is None else self._provider.columns(args)
+    def question(self, method: str, args: Mapping[str, Any]) -> DataQuestion | None:
+        """Return what an engine asks, as analyses tell it of programs; ``None`` of no data sets.
+
+        Args:
+            method: what it asks for; untrusted, as what follows.
+            args: plain data.
+        """
+        return None if self._provider is None else self._provider.question(method, args)
 
     async def answer(self, session: FrontSession, method: str, args: Mapping[str, Any]) -> Answer:
         """Return what an engine is told of a data set, and its open files.

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from mplang_analysis import Label, ProgramRequest, PublicInput, RunRequest, Source
+from mplang_analysis import DataQuestion, Label, ProgramRequest, PublicInput, RunRequest, Source
 
 from mplang_core import MPLangError
 from mplang_core.ext import AdmissionError
@@ -270,7 +270,7 @@ class FrontGate:
             once it has begun.
         """
         assert self._gate is not None
-        run, session.permitted = str(args["run"]), NOTHING
+        run, session.permitted = str(args["run"]), NOTHING.after(session.permitted)
         try:
             asking = await self._asking(session, run, args)
             if asking is None:  # it does not begin here
@@ -324,7 +324,8 @@ class FrontGate:
         if session.over:  # it ended while this was written
             await self.end_all(session)
         if not session.closed:  # else what it would store is not among what was withdrawn
-            session.permitted = permitted_of(pending.asking.asked, session.request.rank, run)
+            permitted = permitted_of(pending.asking.asked, session.request.rank, run)
+            session.permitted = permitted.after(session.permitted)
         return {"refused": "", "head": head}
 
     def _refused(
@@ -406,12 +407,13 @@ class FrontGate:
             storage=facts.storage,
             spends=facts.spends,
             remarks=facts.remarks,
+            questions=facts.questions.get(rank, ()),
         )
         return self._known.add(key, found, len(told))
 
-    def may_read(self, session: FrontSession, names: frozenset[str]) -> bool:
-        """Return whether the run that has begun may read columns of data sets."""
-        return self._gate is None or names <= session.permitted.reads
+    def may_ask(self, session: FrontSession, question: DataQuestion) -> bool:
+        """Return whether the program of the run that has begun asks this about data sets."""
+        return self._gate is None or question.digest in session.permitted.questions
 
     def may_store(self, session: FrontSession, method: str, args: Fields) -> bool:
         """Return whether the run that has begun may do something in storage.
@@ -560,7 +562,7 @@ def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
     """
     return Permitted(
         run=run,
-        reads=frozenset(asked.reads),
+        questions=frozenset(asked.questions),
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
         leaves=any(what == "store" for what, _, _ in asked.storage),

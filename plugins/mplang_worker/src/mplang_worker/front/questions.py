@@ -20,6 +20,7 @@ from mplang_worker.front.data_sets import FrontDataSets
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import WITHDRAWN, FrontGate
 from mplang_worker.front.readiness import Readiness
+from mplang_worker.front.reviewed import permit_readings, refuse_question, refuse_storage
 from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
@@ -136,9 +137,14 @@ class FrontQuestions:
                 return Answer({})
             section, _, method = method.rpartition(".")
             if section == DATA:
-                if not self._gate.may_read(session, self._data.columns(args)):
+                question = self._data.question(method, args)
+                if question is None:
                     return Answer({"unknown": True})
+                if not self._gate.may_ask(session, question):
+                    return await refuse_question(self._gate, session, question)
                 answer = await self._data.answer(session, method, args)
+                if "whole" in answer.fields:  # its source cannot run the query
+                    permit_readings(session, question)
                 if answer.fields.get("unreachable") is True:
                     self._readiness.probe_soon()
                     run = session.jobs.executing
@@ -147,7 +153,7 @@ class FrontQuestions:
                 return answer
             if section == SINK:
                 if not self._gate.may_store(session, method, args):
-                    return Answer({"refused": "the run that was permitted does not say so"})
+                    return await refuse_storage(self._gate, session, method, args)
                 answer = await self._storage.answer(session, method, args, files)
                 return await self._checked(session, answer) if method == "open" else answer
             return await self._others.answer(session, section, method, args, files)

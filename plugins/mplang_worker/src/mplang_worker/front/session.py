@@ -36,17 +36,23 @@ class Permitted(NamedTuple):
 
     Attributes:
         run: name of the run.
-        reads: columns of data sets.
+        questions: digests of questions about data sets.
         storage: actions and names.
         labels: by name what flows into what it leaves in storage here.
         leaves: whether it leaves something in storage, here or elsewhere.
+        before: digests of the questions of the run before, of which a thread may not have ended.
     """
 
     run: str = ""
-    reads: frozenset[str] = frozenset()
+    questions: frozenset[str] = frozenset()
     storage: frozenset[tuple[str, str]] = frozenset()
     labels: Mapping[str, frozenset[Source]] = {}
     leaves: bool = False
+    before: frozenset[str] = frozenset()
+
+    def after(self, earlier: Permitted) -> Permitted:
+        """Return it as what follows something else that was permitted."""
+        return self._replace(before=earlier.questions or earlier.before)
 
 
 NOTHING = Permitted()

@@ -14,6 +14,7 @@ from mplang_analysis import (
     Followed,
     Source,
     Spend,
+    data_questions,
     data_reads,
     lines_digest,
     storage_of,
@@ -88,6 +89,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         shown: SHA-256 of its names and lines.
         spends: what it uses up of the budgets of data sets.
         remarks: why guards of it do not count, with their lines.
+        questions: digests of what its engines ask about data sets, by rank.
     """
 
     program: str
@@ -101,6 +103,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
     shown: str
     spends: tuple[Spend, ...]
     remarks: tuple[str, ...]
+    questions: dict[int, tuple[str, ...]]
 
     @classmethod
     def of(cls, program: Program, followed: Followed) -> ProgramFacts:
@@ -131,6 +134,10 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
             shown=lines_digest(program),
             spends=tuple(followed.spends),
             remarks=tuple(followed.remarks),
+            questions={
+                rank: tuple(sorted(each.digest for each in asked))
+                for rank, asked in data_questions(program).items()
+            },
         )
 
     def all_rows(self) -> Sequence[DisclosureRow]:

@@ -1,0 +1,78 @@
+"""SQL over files, DuckDB files and rows, which DuckDB runs in the process that reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mplang_core import TableType
+from mplang_data.apart import MAX_TOLD
+from mplang_data.apart.child import Reach
+from mplang_data.description import SourceError
+
+if TYPE_CHECKING:  # which imports this module
+    from mplang_data.holding import Queried, SourceQuery
+
+_IMPORTS = (
+    "mplang_data.columns", "mplang_data.relations", "mplang_tables.arrow", "pyarrow.csv",
+    "pyarrow.dataset", "pyarrow.parquet",
+)  # fmt: skip
+
+
+@functools.cache
+def prepare() -> None:
+    """Do before a fork what each process needs, once: imports, and a connection."""
+    for module in _IMPORTS:
+        importlib.import_module(module)
+    with contextlib.suppress(ImportError):  # without SQL, rows are read
+        from mplang_ibis.ext import at_source
+
+        at_source.prepare()
+
+
+def access(tables: Sequence[Queried], size: int) -> Reach:
+    """Return what a process reaches; see :meth:`mplang_data.Source.access`."""
+    return Reach(readable=_paths(tables), written=size + MAX_TOLD, imports=_IMPORTS)
+
+
+def _paths(tables: Sequence[Queried]) -> list[str]:
+    opened = [(each.opened.source, each) for each in tables]
+    return [path for source, each in opened for path in source.paths(each.where, each.opened.files)]
+
+
+def query(tables: Sequence[Queried], asked: SourceQuery) -> None:
+    """Run one SELECT; see :meth:`mplang_data.Source.query`."""
+    from mplang_ibis.ext import Bounds, at_source
+
+    con = at_source.connect(asked.settings)
+    at_source.leave(con, _paths(tables), asked.memory)
+    for each in tables:
+        _attach(con, each)
+    bounds = Bounds(asked.rows, asked.size, asked.seconds)
+    names = [each.name for each in tables]
+    try:
+        at_source.run(con, asked.sql, names, asked.gives, bounds, asked.write)
+    except at_source.DamagedError as error:
+        raise SourceError("it is damaged") from error
+
+
+def _attach(con: Any, table: Queried) -> None:
+    from mplang_ibis.ext import at_source
+
+    from mplang_data.relations import View
+
+    opened, kind = table.opened, table.kind
+    if isinstance(kind, TableType):
+        relation = opened.source.relation(con, table.where, opened.files, kind)
+        if relation is not None:
+            view = View(con, relation, opened.description, kind)
+            misfit = view.misfit(table.match)
+            if misfit is None:
+                view.create(table.name)
+                return
+            if not opened.files:  # that could be read in another way
+                raise misfit
+    at_source.register(con, table.name, opened.read(kind))
