@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ from mplang_data.reading import Asked, can_query, query, read
 from mplang_data.sources import source_of
 from mplang_data.stored.entry import read_entries
 
+MAX_ENDED = 10_000  # sessions that have ended, and may have a question on its way
 log = logging.getLogger("mplang.data")
 
 
@@ -109,6 +111,7 @@ class DataSetServer:
         self._sets = data_sets
         self._settings = settings
         self._ends: dict[str, set[Callable[[], None]]] = {}  # of processes, by session
+        self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
 
     def check(self) -> None:
         """Compare the data sets with their sources, in confined processes.
@@ -234,16 +237,21 @@ class DataSetServer:
 
     @contextlib.contextmanager
     def _watched(self, session: str, end: Callable[[], None]) -> Iterator[None]:
-        """End a process if its session is released inside of ``with``."""
+        """End a process if its session is released inside of ``with``, or was before."""
         ends = self._ends.setdefault(session, set())
         ends.add(end)
+        if session in self._ended:
+            self.release(session)
         try:
             yield
         finally:
             ends.discard(end)
 
     def release(self, session: str) -> None:
-        """End what reads data sets for a session."""
+        """End what reads data sets for a session, now or later."""
+        self._ended[session] = None  # before the processes that are known are ended
+        while len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
         for end in list(self._ends.pop(session, ())):
             end()
 
