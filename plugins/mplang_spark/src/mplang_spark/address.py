@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 PORT = 15002  # of Spark Connect
-_PARAMETERS = ("use_ssl", "token_file", "user_id")
+_PARAMETERS = ("use_ssl", "ca_file", "token_file", "user_id")
 
 
 class Address(NamedTuple):
@@ -17,6 +17,7 @@ class Address(NamedTuple):
         host: name or address.
         port: of TCP.
         tls: whether the connection is encrypted.
+        ca_file: file with the certificates that sign the server's; empty for those of gRPC.
         token_file: file with the token by which the server knows its client; empty if it asks for
             none.
         user: name by which the server knows its client.
@@ -25,8 +26,14 @@ class Address(NamedTuple):
     host: str
     port: int = PORT
     tls: bool = False
+    ca_file: str = ""
     token_file: str = ""
     user: str = "mplang"
+
+    @property
+    def files(self) -> list[str]:
+        """Files that whoever connects reads."""
+        return [each for each in (self.ca_file, self.token_file) if each]
 
     def metadata(self) -> list[tuple[str, str]]:
         """Return what is sent with each call; reads the token.
@@ -59,15 +66,17 @@ def parse_address(text: str) -> Address:
     if path not in ("", "/") or unknown:
         raise ValueError(
             f"its place has {(unknown or [path])[0]!r}; after the port there may be "
-            "/;use_ssl=true;token_file=PATH;user_id=NAME"
+            "/;use_ssl=true;ca_file=PATH;token_file=PATH;user_id=NAME"
         )
     tls, token = fields.get("use_ssl", "false"), fields.get("token_file", "")
     if tls not in ("true", "false"):
         raise ValueError("use_ssl is true or false")
     if token and tls == "false":
         raise ValueError("a token is sent over TLS only: use_ssl=true")
-    if token and not os.path.isabs(token):
-        raise ValueError("token_file is an absolute path")
-    return Address(
-        parts.hostname, parts.port or PORT, tls == "true", token, fields.get("user_id", "mplang")
-    )
+    made = Address(
+        parts.hostname, parts.port or PORT, tls == "true", fields.get("ca_file", ""), token,
+        fields.get("user_id", "mplang"),
+    )  # fmt: skip
+    if not all(map(os.path.isabs, made.files)):
+        raise ValueError("token_file and ca_file are absolute paths")
+    return made

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql.connect.proto import (  # type: ignore[import-untyped]
+from pyspark.sql.connect.proto import (
     base_pb2 as messages,
     base_pb2_grpc as services,
     relations_pb2 as relations,
@@ -40,9 +40,10 @@ class SparkConnection:
 
     def __init__(self, address: Address) -> None:
         self._channel = _channel(address)
-        self._stub = services.SparkConnectServiceStub(self._channel)
+        stub: Any = services.SparkConnectServiceStub
+        self._stub = stub(self._channel)
         self._metadata = address.metadata()
-        self._same = {
+        self._same: dict[str, Any] = {
             "session_id": str(uuid.uuid4()),
             "user_context": messages.UserContext(user_id=address.user, user_name=address.user),
             "client_type": CLIENT,
@@ -78,7 +79,7 @@ class SparkConnection:
         schema = self._call(self._stub.AnalyzePlan, made).schema.schema
         return {each.name: type_name(each.data_type) for each in schema.struct.fields}
 
-    def query(self, sql: str, seconds: float) -> Iterator[pa.RecordBatch]:
+    def query(self, sql: str, seconds: float) -> Generator[pa.RecordBatch, None, None]:
         """Yield the result of a query, in batches; it ends at the server where this ends.
 
         Args:
@@ -147,4 +148,8 @@ def _channel(address: Address) -> Any:
     target = f"{address.host}:{address.port}"
     if not address.tls:
         return grpc.insecure_channel(target, _OPTIONS)
-    return grpc.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
+    roots = None
+    if address.ca_file:
+        with open(address.ca_file, "rb") as file:
+            roots = file.read()
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(roots), _OPTIONS)

@@ -6,9 +6,9 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
-from mplang_ibis.ext import SPARK_SETTINGS, Bounds, Offered, to_dialect
+from mplang_ibis.ext import SPARK_SETTINGS, Bounds, Offered, UnfitTableError, to_dialect
 from mplang_tables import arrow
 
 from mplang_core import TableType
@@ -37,6 +37,8 @@ def run_on_spark(
     tables: Mapping[str, Offered],
     gives: TableType,
     bounds: Bounds = _NO_BOUNDS,
+    *,
+    ordered: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the result of one SELECT on Spark, in batches.
 
@@ -49,17 +51,18 @@ def run_on_spark(
         tables: the tables or views that its tables are, by name.
         gives: the type of the result.
         bounds: after which the query is ended.
+        ordered: whether rows come in one order; else as Spark gives them.
 
     Yields:
         A ``pyarrow.RecordBatch`` of that type; of an empty result one without rows.
 
     Raises:
         AdmissionError: the SQL is not allowed, or Spark would give another answer.
-        KernelError: it takes too long or gives too much, a table is of another type, the result
-            does not fit in its type, or Spark fails on the data: its reason may have values, and
-            is for the owner.
+        UnfitTableError: a table is of another type.
+        KernelError: it takes too long or gives too much, the result does not fit in its type, or
+            Spark fails on the data: its reason may have values, and is for the owner.
     """
-    statement = to_dialect(sql, ENGINE, tables)
+    statement = to_dialect(sql, ENGINE, tables, ordered=ordered)
     if len(statement.types) != len(gives.columns):
         raise KernelError(f"{OP}: the result has {len(statement.types)} columns")
     ends = time.monotonic() + bounds.seconds
@@ -72,11 +75,7 @@ def run_on_spark(
             for part in parts:
                 made = _cast(part, gives)
                 rows, size = rows + made.num_rows, size + made.nbytes
-                if rows > bounds.rows or size > bounds.bytes:
-                    raise KernelError(
-                        f"{OP}: the result has more than {bounds.rows} rows or {bounds.bytes} "
-                        "bytes; aggregate it, or limit it by ORDER BY … LIMIT"
-                    )
+                bounds.check(rows, size, OP)
                 yield from made.to_batches()
     if not rows:
         yield pa.RecordBatch.from_pylist([], arrow.schema(gives))
@@ -92,17 +91,17 @@ def _configure(connection: SparkConnection) -> None:
 
 def _check(connection: SparkConnection, offered: Offered) -> None:
     """Check that a table has the types that its owner says."""
-    name, there = offered.parts[-1], connection.columns(offered.parts)
+    there = connection.columns(offered.parts)
     for column, kind in offered.kind.columns:
         wanted = _spark_type(kind)
         if column not in there:
-            raise KernelError(f"{OP}: {name} has no column {column!r} there")
+            raise UnfitTableError(f"it has no column {column!r}")
         if there[column] == wanted or (wanted, there[column]) == ("string", "var_char"):
             continue
         cast = _CASTS.get(wanted, wanted).upper()
-        raise KernelError(
-            f"{OP}: column {column!r} of {name} is {there[column]} there, and {kind} in the "
-            f"catalogue; offer a view that casts it to {cast}"
+        raise UnfitTableError(
+            f"column {column!r} is {there[column]} there, and {kind} in the catalogue; offer a "
+            f"view that casts it to {cast}"
         )
 
 

@@ -1,4 +1,4 @@
-"""SQL of Spark, in a session as :data:`SETTINGS` configures it."""
+"""SQL of Spark, in a session as :data:`SPARK_SETTINGS` configures it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mplang_ibis.engines.types import (
     is_integer,
 )
 
-SETTINGS = {
+SPARK_SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # what overflows is an error
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
