@@ -11,7 +11,6 @@ import tempfile
 
 import components
 import pyarrow.parquet as parquet
-import pytest
 from mplang_spark.address import parse_address
 from mplang_spark.connect import SparkConnection
 from mplang_testing import waiting
@@ -52,20 +51,30 @@ class SparkServer:
                 cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True,
             )  # fmt: skip
-        try:
+        try:  # each step takes half a minute beside other work
+            waiting.wait_until(lambda: "Starting Spark session" in self._log(), "Java has started")
+            waiting.wait_until(lambda: "Registering MapOutput" in self._log(), "Spark has started")
             waiting.wait_until(self._listens, "Spark takes connections")
         except BaseException:
             self.close()
             raise
 
+    def _log(self):
+        with open(f"{self.folder}/log") as file:
+            text = file.read()
+        assert self.process.poll() is None, text[-3000:]
+        return text
+
     def _listens(self):
-        assert self.process.poll() is None, self.log()[-3000:]
+        self._log()
         with socket.socket() as made:
             return made.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def log(self):
-        with open(f"{self.folder}/log") as file:
-            return file.read()
+    def jobs(self):
+        """Return how many tasks the server works on."""
+        text = self._log()
+        ended = ("Finished task ", "interrupted and killed task ", "Exception in task ")
+        return text.count("Running task ") - sum(map(text.count, ended))
 
     @property
     def place(self):
@@ -92,11 +101,3 @@ class SparkServer:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def server(pytestconfig):
-    components.need(pytestconfig, "spark")
-    made = SparkServer()
-    yield made
-    made.close()

@@ -10,7 +10,6 @@ from mplang_ibis import query
 from mplang_ibis.engines import DIFFERENCES, Offered, refusal, to_dialect
 from mplang_ibis.result_types import declared
 from mplang_spark.run import run_on_spark
-from spark_server import server as server
 
 from mplang_core import TableType
 from mplang_core.errors import AdmissionError, KernelError

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import socket
 from collections.abc import Sequence
 
-from mplang_confinement import give_up_calls
 from mplang_data import DataSet, SourceError, SourceUnreachableError
 from mplang_data.ext import Database, Queried, Reach, SourceQuery, reach_of_network
-from mplang_tables.ext import quoted
 
-from mplang_core import BaseType, TableType
+from mplang_core import BaseType
 from mplang_spark.address import Address, parse_address
 
 CONNECT_TIMEOUT = 5.0  # seconds, to see whether a server is there
-READY_TIMEOUT = 30.0  # seconds, until it takes calls
-_IMPORTS = ("mplang_spark.run", "mplang_data.relations", "mplang_data.columns")
+_IMPORTS = ("mplang_spark.query",)
 
 
 class SparkTables(Database):
@@ -68,33 +64,9 @@ class SparkTables(Database):
 
     def query(self, tables: Sequence[Queried], asked: SourceQuery) -> None:
         """Run one SELECT on tables of one server; see :class:`mplang_data.Source`."""
-        import pyarrow as pa  # type: ignore[import-untyped]
-        from mplang_data.ext import Published
-        from mplang_ibis.ext import Bounds, Offered, UnfitTableError
+        from mplang_spark.query import query
 
-        from mplang_spark.connect import SparkConnection
-        from mplang_spark.run import run_on_spark
-
-        bounds = Bounds(asked.rows, asked.size, asked.seconds)
-        offered = {each.name: Offered(_kind(each), _parts(each)) for each in tables}
-        with SparkConnection(_address(tables[0].where)) as connection:
-            _wait(connection)
-            give_up_calls()  # to connect to anything else
-            asked.connected()
-            run = functools.partial(run_on_spark, connection, tables=offered)
-            try:
-                for each in tables:
-                    _check_match(connection, each)
-                    published = Published(each.opened.description, _kind(each))
-                    published.check_by(
-                        lambda sql, gives: run(sql, gives=gives, bounds=bounds), quoted(each.name)
-                    )
-                for batch in run(
-                    asked.sql, gives=asked.gives, bounds=bounds, ordered=asked.ordered
-                ):
-                    asked.write(pa.Table.from_batches([batch]))
-            except UnfitTableError as error:
-                raise SourceError(str(error)) from None
+        query(_address(tables[0].where), tables, asked)
 
 
 def _address(where: str) -> Address:
@@ -102,40 +74,3 @@ def _address(where: str) -> Address:
         return parse_address(where.rpartition("#")[0] or where)
     except ValueError as error:
         raise SourceError(str(error)) from None
-
-
-def _wait(connection: object) -> None:
-    """Wait until the server takes calls, over the one connection that there is.
-
-    Raises:
-        SourceUnreachableError: it does not.
-    """
-    import grpc
-
-    from mplang_spark.connect import SparkConnection
-
-    assert isinstance(connection, SparkConnection)
-    try:
-        connection.wait(READY_TIMEOUT)
-    except grpc.FutureTimeoutError:
-        raise SourceUnreachableError("its server takes no calls") from None
-
-
-def _check_match(connection: object, table: Queried) -> None:
-    from mplang_data.ext import check_there
-
-    from mplang_spark.connect import SparkConnection
-
-    assert isinstance(connection, SparkConnection)
-    if table.match:
-        check_there(table.match, list(connection.columns(_parts(table))))
-
-
-def _parts(table: Queried) -> tuple[str, ...]:
-    schema, _, name = table.where.rpartition("#")[2].rpartition(".")
-    return (schema or "default", name)
-
-
-def _kind(table: Queried) -> TableType:
-    assert isinstance(table.kind, TableType)
-    return table.kind
