@@ -36,8 +36,10 @@ PAUSE = 300.0  # seconds between two restarts; certificates and rules change in 
 GRACE = 60.0  # seconds after a restart in which runs may still end by it
 SAMPLE = 5.0  # seconds between two looks at the memory of processes
 SLOPE = 2.0  # MB an hour that a process may grow by, over the second half
+WARM = 120.0  # seconds in which a process fills what it fills once
 SPAN = 600.0  # seconds that a process has to be looked at for its growth to mean something
 FALSE = ("set back", "refusal")  # nobody broke a rule, and nobody touched a log
+JOBS = 50  # that a session remembers: a thousand, by default, take longer than the run to fill up
 MB = 1 << 20
 RULES = """// version {version}
 @id("all") permit (principal, action, resource);
@@ -114,6 +116,7 @@ class Organizations:
         self.cluster = LocalCluster(
             PARTIES, tls={**self.files, "host": self.files["host0"]}, coordinators=self.hosts,
             data=data, gates=gates, mode="production", log=str(folder), sink=folder,
+            limits={"jobs": JOBS},
         )  # fmt: skip
 
     def write_rules(self, name: str, version: int) -> None:
@@ -258,7 +261,7 @@ class Soak:
 
 
 class Memory:
-    """Memory of processes over time, in MB: what each has alone, and no other process shares."""
+    """Anonymous memory of processes over time, in MB, whether or not a fork shares it."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
@@ -270,7 +273,7 @@ class Memory:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except (FileNotFoundError, ProcessLookupError):
             return
-        own = [int(line.split()[1]) for line in lines if line.startswith(("Private_", "Swap:"))]
+        own = [int(line.split()[1]) for line in lines if line.startswith(("Anonymous:", "Swap:"))]
         if own:
             seen = self._seen.setdefault((party, kind, pid), [])
             seen.append((time.monotonic(), sum(own) / 1024))
@@ -286,7 +289,8 @@ class Memory:
         """Return the growth in MB an hour of the processes that lived long enough to tell."""
         found = {}
         for process, seen in self._seen.items():
-            late = np.array([each for each in seen if each[0] >= since])
+            begun = max(since, seen[0][0] + WARM)
+            late = np.array([each for each in seen if each[0] >= begun])
             if len(late) > 2 and late[-1, 0] - late[0, 0] >= SPAN:
                 found[process] = 3600 * float(np.polyfit(late[:, 0], late[:, 1], 1)[0])
         return found

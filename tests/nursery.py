@@ -1,7 +1,8 @@
-"""Process from which fork servers of tests are forked; it has imported what takes long.
+"""Process from which tests fork what they would start: it has imported what takes long.
 
 A fork server imports for two seconds. The tests have dozens, each with an environment of its own,
-as its path begins with plugins of one test. Which plugins there are is found by the fork.
+as its path begins with plugins of one test. Which plugins there are is found by the fork, which
+loads them; those of this environment are imported here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
+from typing import Any
 
 IMPORTED = (
     "duckdb", "jax", "jaxlib.lapack", "opendp.measurements", "pandas", "pyarrow.compute",
@@ -25,6 +29,7 @@ IMPORTED = (
 )  # fmt: skip
 MOST = 1 << 20  # bytes of a request
 PATH = "PYTHONPATH"
+SEED = 2  # of hashes of strings, in it and in all forks: FeopSuite asks what programs are with it
 
 
 class Nursery:
@@ -41,7 +46,9 @@ class Nursery:
         number = theirs.fileno()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(number)], pass_fds=[number], env=environment
+                [sys.executable, "-P", __file__, str(number)],
+                pass_fds=[number],
+                env=environment | {"PYTHONHASHSEED": str(SEED)},
             )
 
     def start(self, modules: Sequence[str], number: int) -> Forked:
@@ -51,10 +58,31 @@ class Nursery:
             modules: that it imports; the first one has what it runs.
             number: descriptor of the socket to its client.
         """
-        request = {
-            "environment": dict(os.environ), "folder": os.getcwd(), "modules": modules,
-            "more": os.environ.get(PATH, "").removesuffix(self._path),
-        }  # fmt: skip
+        more = os.environ.get(PATH, "").removesuffix(self._path)
+        return self._fork(number, {"serve": {"modules": modules, "more": more}})
+
+    def ask(self, question: str, args: Sequence[object], timeout: float) -> Any:
+        """Call ``module:function`` in a fork that has this process's import path.
+
+        Args:
+            question: what to call; gives data that JSON can write.
+            args: data for it.
+            timeout: seconds that it has.
+
+        Raises:
+            RuntimeError: it failed; with the end of what it wrote.
+        """
+        call = {"question": question, "args": args, "path": sys.path}
+        with tempfile.TemporaryFile() as answer:
+            self._fork(answer.fileno(), {"call": call}).wait(timeout)
+            answer.seek(0)
+            told = json.loads(answer.read() or b'{"error": "it has ended"}')
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        return told["found"]
+
+    def _fork(self, number: int, work: dict[str, object]) -> Forked:
+        request = {"environment": dict(os.environ), "folder": os.getcwd(), **work}
         socket.send_fds(self._sock, [json.dumps(request).encode()], [number, 1, 2])
         return Forked(int(self._sock.recv(32)))
 
@@ -75,10 +103,11 @@ class Forked:
             self._handle = os.pidfd_open(pid)
             self._end.register(self._handle, select.POLLIN)
 
-    def wait(self) -> None:
-        """Wait for its end."""
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for its end, or end it after so many seconds."""
         if self._handle >= 0:
-            self._end.poll()
+            if not self._end.poll(None if timeout is None else timeout * 1000):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
             os.close(self._handle)
             self._handle = -1
 
@@ -90,17 +119,32 @@ def _import() -> None:
     if limited:
         os.environ[limit] = "1"
     gc.disable()
-    for name in IMPORTED:
+    for name in (*IMPORTED, *_modules_of_plugins()):
         with contextlib.suppress(ImportError):  # what this environment has no tests of
-            importlib.import_module(name)
+            module = importlib.import_module(name)
+            for each in getattr(module, "mplang_preload", tuple)():
+                importlib.import_module(each)
     gc.freeze()
     gc.enable()
     if limited:
         del os.environ[limit]
 
 
-def _serve(
-    files: list[int], environment: dict[str, str], folder: str, modules: list[str], more: str
+def _modules_of_plugins() -> list[str]:
+    """Return what entry points name, without a record of it in the manager, which forks make."""
+    from importlib_metadata import entry_points
+
+    from mplang_core.plugins.manager import GROUPS
+
+    return sorted({entry.module for entry in entry_points() if entry.group in GROUPS})
+
+
+def _work(
+    files: list[int],
+    environment: dict[str, str],
+    folder: str,
+    serve: dict[str, Any] | None = None,
+    call: dict[str, Any] | None = None,
 ) -> None:
     number, *printed = files
     for i, file in enumerate(printed, 1):
@@ -109,10 +153,28 @@ def _serve(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    if serve is not None:
+        _serve(number, **serve)
+    if call is not None:
+        _call(number, **call)
+
+
+def _serve(number: int, modules: list[str], more: str) -> None:
     sys.path[:0] = filter(None, more.split(os.pathsep))
     from mplang_worker.process import fork_server
 
     fork_server._serve(modules, number)
+
+
+def _call(number: int, question: str, args: list[Any], path: list[str]) -> None:
+    sys.path[:] = path
+    module, _, function = question.partition(":")
+    try:
+        told = {"found": getattr(importlib.import_module(module), function)(*args)}
+    except BaseException:
+        told = {"error": traceback.format_exc(-4)}
+    with open(number, "w", encoding="utf-8") as answer:
+        json.dump(told, answer)
 
 
 def main(number: int) -> None:
@@ -126,7 +188,7 @@ def main(number: int) -> None:
                 return
             if (pid := os.fork()) == 0:
                 sock.close()
-                _serve(files, **json.loads(data))
+                _work(files, **json.loads(data))
                 return
             for each in files:
                 os.close(each)

@@ -13,15 +13,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mplang_testing import probe
 from mplang_worker.cli import local
 from mplang_worker.process.forks import Child, ForkServer
-from nursery import Nursery
+from nursery import SEED, Nursery
 
 KEPT = 3  # servers that nobody uses now
 
 OURS = ("MPLANG_", "PYTEST_", "PYTHONPATH", "XDG_")
 """What the names of variables begin with that no module reads when it is imported."""
 
+_ask_anew = probe.ask
 _BEGAN = dict(os.environ)
 _servers: dict[str, SharedServer] = {}  # the one that was used last is last
 
@@ -98,9 +100,17 @@ def _surroundings() -> list[Any]:
     return [environment, os.getcwd(), printed]
 
 
+def _ask(question: str, *args: Any, seed: int = 0, timeout: float = probe.TIMEOUT) -> Any:
+    """Ask in a fork what is asked in a process with another hash seed, which imports engines."""
+    if seed == SEED and _fits(os.environ):
+        return _nursery().ask(question, args, timeout)
+    return _ask_anew(question, *args, seed=seed, timeout=timeout)
+
+
 def share() -> None:
-    """Have local clusters of this process share fork servers."""
+    """Have local clusters of this process share fork servers, and suites of the kit its nursery."""
     local.ForkServer = Lease  # type: ignore[assignment,misc]
+    probe.ask = _ask
 
 
 def close() -> None:

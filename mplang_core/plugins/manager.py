@@ -364,30 +364,35 @@ def _record(entry: EntryPoint) -> PluginRecord:
     return record
 
 
-@functools.lru_cache(maxsize=64)  # of all its entry points, as it parses the metadata each time
+@functools.lru_cache(maxsize=64)  # of all its entry points
 def _told(dist: Any) -> tuple[str, str, str]:
     """Return name, version, and the versions of the core that it requires, apart from extras."""
     from packaging.requirements import InvalidRequirement, Requirement  # slow to import
 
-    asked = []
-    for text in dist.requires or ():
+    asked, metadata = [], dist.metadata  # which each property of it would parse anew
+    for text in metadata.get_all("Requires-Dist") or dist.requires or ():
         with contextlib.suppress(InvalidRequirement):
             found = Requirement(text)
             if found.name == CORE and (not found.marker or found.marker.evaluate({"extra": ""})):
                 asked.append(str(found.specifier))
-    return dist.name, dist.version, ",".join(asked)
+    return metadata["Name"], metadata["Version"], ",".join(asked)
 
 
 def _check_version(record: PluginRecord) -> None:
     """Check the core version that a package requires, before any import of it."""
     from packaging.specifiers import SpecifierSet
 
-    mine = version(CORE)
+    mine = _own_version()
     if not SpecifierSet(record.requires_core).contains(mine, prereleases=True):
         raise PluginVersionError(
             f"{record.distribution} {record.version} needs mplang-core {record.requires_core}, "
             f"this is {mine}; pip install --upgrade mplang-core {record.distribution}"
         )
+
+
+@functools.cache  # it reads a file each time
+def _own_version() -> str:
+    return version(CORE)
 
 
 plugin_manager = PluginManager()

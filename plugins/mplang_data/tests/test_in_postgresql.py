@@ -97,3 +97,21 @@ def test_a_table_of_another_engine_is_joined_at_the_party(bank, asked, tmp_path)
         (row,) = mp.fetch(host, mp.evaluate(host, by_town)).to_pylist()
     assert row["zip"] == 1
     assert sorted(asked) == ["read", "read"]
+
+
+def test_the_limit_of_joins_is_the_owner_s(bank):
+    """As on DuckDB: nine towns of 3000 people give 333 times their rows."""
+    from mplang_data.holding import read_data_sets
+    from mplang_data.reading import Asked, query
+
+    from mplang_core.errors import KernelError
+
+    people = read_data_sets(data(bank)["bank"], "/")["people"]
+    asked = {name: Asked(people, people.type) for name in ("a", "b")}
+    sql, kind = (
+        "SELECT count(*) AS n FROM a JOIN b ON a.town = b.town",
+        mp.TableType((("n", "int64"),)),
+    )
+    with pytest.raises(KernelError, match="over 16 times the rows"):
+        query(asked, sql, kind, {})
+    query(asked, sql, kind, {"join": 400})

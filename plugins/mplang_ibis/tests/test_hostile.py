@@ -332,7 +332,7 @@ def test_a_worker_believes_no_types():
 # -- the lock by itself, and the lists
 
 
-@pytest.mark.parametrize("connect", [query._connect, query._parser])
+@pytest.mark.parametrize("connect", [query._connect, query._without_data])
 @pytest.mark.parametrize(
     "sql",
     [

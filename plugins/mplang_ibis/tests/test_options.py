@@ -235,20 +235,41 @@ def test_an_aggregate_has_its_options(name):
         assert same(row["x"], wanted), (row, wanted)
 
 
+def two_windows(name):
+    """Return two windows for an aggregate: together, aggregates have all, and each one often."""
+    at, windows = list(AGGREGATES).index(name), list(WINDOWS)
+    return [windows[(at + more) % len(windows)] for more in (0, 2)]
+
+
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_an_aggregate_over_a_window_has_its_options(name):
+    for window in two_windows(name):
+        check_over_a_window(name, window)
+
+
+@pytest.mark.long("58 aggregates over each window")
+@pytest.mark.parametrize("window", WINDOWS)
+def test_all_aggregates_over_a_window_have_their_options(window):
+    for name in AGGREGATES:
+        check_over_a_window(name, window)
+
+
+def check_over_a_window(name, window):
     fn, expected = AGGREGATES[name]
-    for window, (made, frame, order, group) in WINDOWS.items():
-        program = lambda t, made=made: t.select("id", x=fn(t).over(made()))  # noqa: E731
-        if name in REFUSED_ALWAYS | REFUSED_IN_WINDOWS:
-            with pytest.raises(TraceError):
-                run(program)
-            continue
-        wanted = model.framed(ROWS, expected, frame, order, group)
-        got = {row["id"]: row["x"] for row in run(program)}
-        assert got.keys() == wanted.keys()
-        wrong = {i: (got[i], wanted[i]) for i in got if not same(got[i], wanted[i])}
-        assert not wrong, window
+    made, frame, order, group = WINDOWS[window]
+
+    def program(t):
+        return t.select("id", x=fn(t).over(made()))
+
+    if name in REFUSED_ALWAYS | REFUSED_IN_WINDOWS:
+        with pytest.raises(TraceError):
+            run(program)
+        return
+    wanted = model.framed(ROWS, expected, frame, order, group)
+    got = {row["id"]: row["x"] for row in run(program)}
+    assert got.keys() == wanted.keys()
+    wrong = {i: (got[i], wanted[i]) for i in got if not same(got[i], wanted[i])}
+    assert not wrong, (name, window)
 
 
 # -- ranks, and values of other rows

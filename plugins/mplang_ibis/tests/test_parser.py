@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from mplang_ibis import query
 
+import mplang_core as mp
 from mplang_core.errors import AdmissionError
 
 SQL = 'SELECT AVG("a") AS "c{}" FROM "x"'
@@ -31,7 +32,7 @@ def databases(monkeypatch):
         return connect(*args, **options)
 
     monkeypatch.setattr(duckdb, "connect", count)
-    query._parsing.cache_clear()
+    query._empty_database.cache_clear()
     return made
 
 
@@ -41,6 +42,15 @@ def test_all_that_is_parsed_takes_one_database(databases):
         query.parse(SQL.format(i))
         query.admit(SQL.format(i), ["x"])
     assert len(databases) == 1
+
+
+def test_types_take_that_database_too_and_leave_no_table_in_it(databases):
+    for kind, found in {"int64": "HUGEINT", "double": "DOUBLE"}.items():
+        tables = {"x": mp.TableType((("a", kind),))}
+        assert query.types_of('SELECT SUM("a") AS "s" FROM "x"', tables) == [("s", found)]
+    assert len(databases) == 1
+    with query._without_data() as con, pytest.raises(duckdb.Error, match="x does not exist"):
+        con.sql('FROM "x"')
 
 
 def test_threads_parse_at_once():

@@ -362,7 +362,7 @@ class TestMoney(AttributeSuite):
 
 CAUGHT = {
     "TestResults::test_results_stay": "changes the results of a program",
-    "TestSeed::test_all_parties": "makes another program with PYTHONHASHSEED=1",
+    "TestSeed::test_all_parties": "makes another program with PYTHONHASHSEED=2",
     "TestPassInPlace::test_programs_stay": "changes the program that it is given",
     "TestDiscloses::test_nothing_more": "has a program disclose more",
     "TestPassInputs::test_programs_stay": "fault_inputs ends in a failure",

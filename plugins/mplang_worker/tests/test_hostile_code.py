@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 from http_raw import changed, program
+from jaxlib import lapack
 from mplang_http import LocalCluster
 from mplang_spu import ShareType, SpuConfig
 
@@ -97,8 +98,11 @@ LAPACK = {
 N = 300  # matrices are large enough for a write past a result's end to be seen
 
 
+ROUTINES = sorted(lapack.batch_partitionable_targets())
+
+
 @functools.cache
-def _calls_of_jax(n):
+def calls_of_jax(n=N):
     """Return JAX's own calls by routine and type: target, operands, results, attributes."""
     from jaxlib.mlir import ir
     from mplang_stablehlo import module as stablehlo
@@ -120,9 +124,6 @@ def _calls_of_jax(n):
                     if name != "orgqr" or "gqr" in target:
                         found.setdefault(target, (operands, results, attributes))
     return found
-
-
-CALLS = _calls_of_jax(N)
 
 
 def wrong_calls(operands, results, attributes):
@@ -166,36 +167,38 @@ def tensor(dims, element: str) -> str:
 
 
 def different_calls(target):
-    good = call(target, *CALLS[target])
-    return [text for wrong in wrong_calls(*CALLS[target]) if (text := call(target, *wrong)) != good]
+    good = call(target, *calls_of_jax()[target])
+    return [
+        text
+        for wrong in wrong_calls(*calls_of_jax()[target])
+        if (text := call(target, *wrong)) != good
+    ]
 
 
 def test_every_routine_of_lapack_that_jax_calls_is_varied():
-    from jaxlib import lapack
-
-    assert set(CALLS) == set(lapack.batch_partitionable_targets())
-    assert all(len(different_calls(target)) > 20 for target in CALLS)
+    assert sorted(calls_of_jax()) == ROUTINES
+    assert all(len(different_calls(target)) > 20 for target in ROUTINES)
 
 
 @pytest.mark.parametrize(
     "target",
     [
         pytest.param(name, marks=[pytest.mark.slow("42 routines more")] * (i % 4 > 0))
-        for i, name in enumerate(sorted(CALLS))
+        for i, name in enumerate(ROUTINES)
     ],
 )
 def test_a_routine_of_lapack_gets_what_its_rule_says(tls_host, target):
     """One variant, of the first result's size; the slow test below has all variants."""
     size, *_ = different_calls(target)
     refused(tls_host, run_on_xla(size), match=f"XLA cannot run custom_call @{target}: its results")
-    small = call(target, *_calls_of_jax(8)[target])  # a large one takes its time
+    small = call(target, *calls_of_jax(8)[target])  # a large one takes its time
     mp.evaluate(tls_host, run_on_xla(small), mode="launch")
 
 
 @pytest.mark.slow("22 to 50 wrong calls of each of 56 routines")
-@pytest.mark.parametrize("target", sorted(CALLS))
+@pytest.mark.parametrize("target", ROUTINES)
 def test_a_routine_of_lapack_gets_nothing_else(tls_host, target):
-    mp.evaluate(tls_host, run_on_xla(call(target, *CALLS[target])), mode="launch")
+    mp.evaluate(tls_host, run_on_xla(call(target, *calls_of_jax()[target])), mode="launch")
     wrong = different_calls(target)
     size, rank, _, _, kind, *_ = wrong
     for text in (size, rank, kind):

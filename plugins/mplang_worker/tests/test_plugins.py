@@ -32,7 +32,7 @@ SPY = """
 import os
 from mplang_core.ext import hookimpl
 
-open(os.environ["SPY"], "w").close()
+open(os.environ["MPLANG_SPY"], "w").close()
 
 @hookimpl
 def mplang_feops():
@@ -56,7 +56,7 @@ def spy(tmp_path, monkeypatch) -> Path:
     """Install the spy for processes that start; return the file that it leaves."""
     (tmp_path / "site").mkdir()
     monkeypatch.setenv("PYTHONPATH", install(tmp_path / "site", "1.0"))
-    monkeypatch.setenv("SPY", str(tmp_path / "seen"))
+    monkeypatch.setenv("MPLANG_SPY", str(tmp_path / "seen"))
     return tmp_path / "seen"
 
 

@@ -20,7 +20,7 @@ from mplang_data.apart import Watch, run_apart, unwatched
 from mplang_data.description import NotOfferedError, SourceError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import close_all
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _KEY = secrets.token_bytes(16)

@@ -30,8 +30,8 @@ from mplang_core.ext import (
 )
 from mplang_data.apart.child import Reach, Task, tell_connected
 from mplang_data.description import MAX_ROWS, Description, SourceError
-from mplang_data.holding import Opened, Queried, SourceQuery
 from mplang_data.sources import GROUP, source_of
+from mplang_data.sources.source import Opened, Queried, SourceQuery
 
 NAME = "whole"  # of a table that is read whole
 

@@ -12,6 +12,11 @@ from typing import Any
 from mplang_core.ext import KernelError
 from mplang_ibis import settings
 
+TOO_MANY = (
+    "a join by equal columns gives over {limit} times the rows of the largest table that the query "
+    "reads; aggregate one side to a row for each key, or have the owner set `join` in "
+    "plugins.mplang-ibis.settings of the worker higher"
+)
 _AGAIN = ("CTE_SCAN", "DELIM_SCAN")  # a WITH that is kept, and rows of a query around
 
 
@@ -30,11 +35,7 @@ def check_joins(profile: Mapping[str, Any], op: str) -> None:
     for node in _operators(profile):
         rows = node.get("operator_cardinality", 0)
         if node.get("operator_type") == "HASH_JOIN" and rows > limit * largest:
-            raise KernelError(
-                f"{op}: a join by equal columns gives over {limit} times the rows of the largest "
-                "table that the query reads; aggregate one side to a row for each key, or have the "
-                "owner set `join` in plugins.mplang-ibis.settings of the worker higher"
-            )
+            raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}")
 
 
 def _operators(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

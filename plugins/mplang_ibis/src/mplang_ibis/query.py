@@ -148,19 +148,22 @@ def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _new_database(memory: int) -> duckdb.DuckDBPyConnection:
     con = duckdb.connect(":memory:", config={**LOCKED, "memory_limit": f"{memory}B"})
-    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET GLOBAL TimeZone = 'UTC'")  # of all connections to it
     con.execute("SET enable_profiling = 'no_output'")
     con.execute("SET lock_configuration = true")
     return con
 
 
-def _parser() -> contextlib.closing[duckdb.DuckDBPyConnection]:
-    """Connect to the locked database of this process that only parses, which takes no time."""
-    return contextlib.closing(_parsing(settings.current.memory, os.getpid()).cursor())
+def _without_data() -> contextlib.closing[duckdb.DuckDBPyConnection]:
+    """Connect to the locked database of this process that has no data, which takes no time.
+
+    Tables are those of the connection: no other one has them.
+    """
+    return contextlib.closing(_empty_database(settings.current.memory, os.getpid()).cursor())
 
 
 @functools.cache  # to make a database takes 12 ms; a process that was forked makes its own
-def _parsing(memory: int, process: int) -> duckdb.DuckDBPyConnection:
+def _empty_database(memory: int, process: int) -> duckdb.DuckDBPyConnection:
     return _new_database(memory)
 
 
@@ -216,7 +219,7 @@ def admit(sql: str, names: Collection[str]) -> None:
         Traceback (most recent call last):
         mplang_core.errors.AdmissionError: ... may not run at a party: the table function read_csv
     """
-    with _parser() as con:
+    with _without_data() as con:
         admit_on(con, sql, names)
 
 
@@ -234,7 +237,7 @@ def types_of(sql: str, tables: Mapping[str, TableType]) -> list[tuple[str, str]]
         >>> types_of('SELECT sum("p") AS "s" FROM "x"', {"x": TableType((("p", "int8"),))})
         [('s', 'HUGEINT')]
     """
-    with _connect() as con:
+    with _without_data() as con:
         admit_on(con, sql, tables)
         for name, kind in tables.items():
             register(con, name, arrow.schema(kind).empty_table())
@@ -252,7 +255,7 @@ def parse(sql: str) -> dict[str, Any]:
     Raises:
         AdmissionError: it is anything else.
     """
-    with _parser() as con:
+    with _without_data() as con:
         return _parse(con, sql)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import mplang_core as mp
 from mplang_core import BaseType, TableType, TensorType
 from mplang_testing.suite import Suite, complain
 from mplang_testing.waiting import wait_until
@@ -189,6 +190,43 @@ class SourceSuite(Suite, kit=True):
             self._probe(place, TableType(((first, kind),)), (second,))
         with pytest.raises(SourceError, match="no column 'not_there', which may be matched on"):
             self._probe(place, self._type, ("not_there",))
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT [b], count(*) AS n, count([a]) AS m FROM {t} t GROUP BY [b] ORDER BY n, [b]",
+            "SELECT count(*) AS n FROM {t} t, {u} u WHERE t.[a] = u.[a] OR t.[b] IS NULL",
+        ],
+        ids=["groups", "join"],
+    )
+    def test_sql_gives_what_it_gives_on_the_rows(self, place: str, sql: str) -> None:
+        """Where the data is, and of several data sets of the source, too."""
+        if isinstance(self.data, np.ndarray):
+            return
+        ibis = pytest.importorskip("mplang_ibis.ext")
+        from mplang_tables import table_type
+
+        (a, _), (b, _), *_ = self._type.columns
+        sql = sql.replace("[a]", ibis.quoted(a)).replace("[b]", ibis.quoted(b))
+        spec = mp.ClusterSpec([{"name": "owner"}])
+        data_set = {"source": f"{self.kind}:{place}", "columns": dict(self._type.columns)}
+
+        def program() -> Any:
+            tables: dict[str, Any] = {name: mp.dataset("owner", name) for name in names}
+            return mp.sql("owner", sql, **tables)
+
+        names = [name for name in ("t", "u") if f"{{{name}}}" in sql]
+        with mp.Simulator(spec, data={"owner": dict.fromkeys(names, data_set)}) as host:
+            found = mp.fetch(host, mp.evaluate(host, program))
+        plain = sql.format(t="t", u="u")
+        expected = ibis.run_sql(plain, dict.fromkeys(names, self._value), table_type(found))
+        if not found.equals(expected):
+            complain(
+                f"SQL over {self.kind} gives something else than over its rows",
+                expected=expected,
+                got=found,
+                fix="answer as DuckDB does, or refuse what is answered in another way",
+            )
 
     def test_another_type_is_refused(self, place: str, tmp_path: Path) -> None:
         """A number is not read as another one, silently."""

@@ -13,6 +13,7 @@ from mplang_tables import arrow
 from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_ibis.bounds import BOUNDS, Bounds
+from mplang_ibis.engines.postgresql_joins import check_joins
 from mplang_ibis.engines.statements import Offered, SqlStatement, to_dialect
 from mplang_ibis.engines.types import SqlType, type_of_column
 from mplang_ibis.sql import quoted
@@ -101,6 +102,9 @@ def run_on_postgresql(
         _configure(connection, statement, bounds)
         for offered in tables.values():
             _check(connection, offered)
+        names = [_name(each) for each in tables.values()]
+        check_joins(connection, statement.sql, sql, names, OP)
+        _set(connection, "statement_timeout", _milliseconds(ends - time.monotonic()))
         with connection.cursor("mplang", binary=True) as cursor:
             cursor.execute(statement.sql.encode())
             yield from _batches(connection, cursor, statement, gives, bounds, ends)
@@ -131,8 +135,8 @@ def _milliseconds(seconds: float) -> str:
 
 def _check(connection: Connection, offered: Offered) -> None:
     """Check that a view has the columns that its catalogue says, compared byte by byte."""
-    name = ".".join(map(quoted, offered.parts))
-    there = {row[0]: (str(row[1]), row[2]) for row in connection.execute(_COLUMNS, [name])}
+    rows = connection.execute(_COLUMNS, [_name(offered)])
+    there = {row[0]: (str(row[1]), row[2]) for row in rows}
     if not there:
         raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}")
     for column, kind in offered.kind.columns:
@@ -150,6 +154,10 @@ def _check(connection: Connection, offered: Offered) -> None:
                 f"column {column!r} has a collation by which different texts are equal; offer a "
                 'view with COLLATE "C"'
             )
+
+
+def _name(offered: Offered) -> str:
+    return ".".join(map(quoted, offered.parts))
 
 
 def _is(result: str, wanted: SqlType) -> bool:
