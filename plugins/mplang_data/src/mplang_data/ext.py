@@ -17,6 +17,7 @@ from mplang_data.holding import offered as offered, read_data_sets as read_data_
 from mplang_data.sources.database import Database as Database
 from mplang_data.sources.files import Files as Files, mapped as mapped, open_files as open_files
 from mplang_data.sources.source import (
+    Placed as Placed,
     Queried as Queried,
     SourceQuery as SourceQuery,
     close_all as close_all,

@@ -13,6 +13,7 @@ from pyspark.sql.connect.proto import (
     base_pb2 as messages,
     base_pb2_grpc as services,
     relations_pb2 as relations,
+    types_pb2 as types,
 )
 
 from mplang_spark.address import Address
@@ -66,8 +67,10 @@ class SparkConnection:
     def configure(self, settings: Mapping[str, str]) -> dict[str, str | None]:
         """Set options of the session, and return what they are then."""
         pairs = [messages.KeyValue(key=key, value=value) for key, value in settings.items()]
-        self._config(set=messages.ConfigRequest.Set(pairs=pairs))
-        result = self._config(get_option=messages.ConfigRequest.GetOption(keys=list(settings)))
+        written = messages.ConfigRequest.Set(pairs=pairs)
+        self._config(messages.ConfigRequest.Operation(set=written))
+        read = messages.ConfigRequest.GetOption(keys=list(settings))
+        result = self._config(messages.ConfigRequest.Operation(get_option=read))
         return {each.key: each.value if each.HasField("value") else None for each in result.pairs}
 
     def columns(self, parts: Sequence[str]) -> dict[str, str]:
@@ -121,9 +124,10 @@ class SparkConnection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _config(self, **operation: Any) -> Any:
-        made = messages.ConfigRequest.Operation(**operation)
-        return self._call(self._stub.Config, messages.ConfigRequest(operation=made, **self._same))
+    def _config(self, operation: messages.ConfigRequest.Operation) -> messages.ConfigResponse:
+        request = messages.ConfigRequest(operation=operation, **self._same)
+        result: messages.ConfigResponse = self._call(self._stub.Config, request)
+        return result
 
     def _call(self, method: Any, request: Any) -> Any:
         return method(request, timeout=SHORT, metadata=self._metadata)
@@ -134,7 +138,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def type_name(kind: Any) -> str:
+def type_name(kind: types.DataType) -> str:
     """Return Spark's name of a type, with its collation if texts are not compared by bytes."""
     which = kind.WhichOneof("kind")
     if which == "decimal":
@@ -144,7 +148,7 @@ def type_name(kind: Any) -> str:
     return str(which)
 
 
-def _channel(address: Address) -> Any:
+def _channel(address: Address) -> grpc.Channel:
     target = f"{address.host}:{address.port}"
     if not address.tls:
         return grpc.insecure_channel(target, _OPTIONS)

@@ -7,8 +7,8 @@ import importlib
 import socket
 from collections.abc import Sequence
 
-from mplang_data import DataSet, SourceError, SourceUnreachableError
-from mplang_data.ext import Database, Queried, Reach, SourceQuery, reach_of_network
+from mplang_data import SourceError, SourceUnreachableError
+from mplang_data.ext import Database, Placed, Queried, Reach, SourceQuery, reach_of_network
 
 from mplang_core import BaseType
 from mplang_spark.address import Address, parse_address
@@ -43,7 +43,7 @@ class SparkTables(Database):
         except OSError as error:
             raise SourceUnreachableError("its server takes no connections") from error
 
-    def engine_key(self, data_set: DataSet, kind: BaseType) -> str | None:
+    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
         """Return its server and account; see :class:`mplang_data.Source`."""
         floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
         if data_set.nan is not None and floats:
