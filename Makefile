@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := mplang_simulator mplang_analysis mplang_cache mplang_passes mplang_trace mplang_cli mplang_testing
-PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_guard mplang_dp mplang_http mplang_worker
+PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_ibis mplang_spark mplang_guard mplang_dp mplang_http mplang_worker
 EXAMPLES := mplang_hello mplang_xp mplang_gpu mplang_grpc
 # Stubs alone: no module, so none of SOURCES.
 STUBS := plugins/mplang_core_stubs
@@ -14,7 +14,7 @@ SOURCES := mplang_core $(foreach p,$(PLUGINS),plugins/$(p)/src/$(p)) \
 CORE := .venv-core
 PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # Installed once, not for each package in an environment of its own.
-BUILD := hatchling hatch-fancy-pypi-readme editables
+BUILD := hatchling hatch-fancy-pypi-readme editables setuptools
 STAMP := $(VENV)/.installed
 # What is uploaded; the examples are built beside it, for their tests.
 PUBLISHED := . $(STUBS) $(foreach p,$(PLUGINS),plugins/$(p))
@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
+.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -54,6 +54,14 @@ $(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml exa
 
 components: ## change: install what tests start for real, as PostgreSQL and Chromium: Debian's packages, as root
 	@$(PYTHON) tests/runner/components.py install
+
+spark: .venv-spark/.installed ## change: install a Spark server for the tests, and Debian's Java, as root
+
+.venv-spark/.installed: constraints.txt
+	@$(PYTHON) tests/runner/components.py install spark
+	@echo "==> installing Spark (400 MB)"
+	@$(BIN)/python -m pip install $(PIP) --no-deps --target .venv-spark $$(grep '^pyspark==' constraints.txt)
+	@touch $@
 
 demo: setup ## begin: two hospitals train one model on shared secrets
 	@$(BIN)/python examples/vertical_lr.py $(ARGS)
@@ -92,6 +100,9 @@ test-long: setup ## tests: run the tests that take five seconds or more, and tha
 	@$(BIN)/python -m pytest $(TOGETHER) --hypothesis-profile many -m "(long or hypothesis) and not slow and not fuzz" $(ARGS)
 
 MPC = plugins/mplang_worker/tests/test_hostile_mpc.py
+
+test-spark: setup spark ## tests: all that runs on a Spark server (15 minutes)
+	@$(BIN)/python -m pytest plugins/mplang_spark/tests $(ARGS)
 
 test-hostile: setup ## tests: try all hostile code and shares on live workers, and members of an SPU that send wrong messages (two hours)
 	@$(BIN)/python -m pytest $(TOGETHER) $(filter-out $(MPC),$(wildcard plugins/mplang_worker/tests/test_hostile_*.py)) $(ARGS)

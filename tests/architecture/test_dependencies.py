@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 DISTRIBUTIONS = {
     "grpc": "grpcio",
     "ibis": "ibis-framework",
+    "pyspark": "pyspark-client",
     "jaxlib": "jax",  # each release of jax pins its own
     "yaml": "pyyaml",
 }

@@ -2,6 +2,7 @@
 
     python tests/runner/components.py            # say what is missing
     python tests/runner/components.py install    # install it, as root; this is make components
+    python tests/runner/components.py install spark    # Java for make spark, which has the rest
 
 A test says what it needs by ``@pytest.mark.needs(components=["chromium"])``, a fixture by
 :func:`need`. Where that is missing, the test is skipped and says what to install; ``.ci/run`` runs
@@ -31,25 +32,40 @@ class Component:
     Attributes:
         packages: its packages in Debian.
         is_there: returns whether it is installed.
+        target: of make, which installs it.
     """
 
     packages: tuple[str, ...]
     is_there: Callable[[], object]
+    target: str = "components"
 
 
 def _on_path(*programs: str) -> Callable[[], bool]:
     return lambda: all(map(shutil.which, programs))
 
 
+def spark_home() -> str | None:
+    """Return the folder of Spark that MPLANG_SPARK_HOME names, or that of ``make spark``."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    home = os.environ.get("MPLANG_SPARK_HOME") or os.path.join(root, ".venv-spark", "pyspark")
+    return home if os.path.isdir(os.path.join(home, "jars")) else None
+
+
 COMPONENTS = {
     "chromium": Component(("chromium", "chromium-driver"), _on_path("chromium", "chromedriver")),
     "postgresql": Component(("postgresql",), lambda: glob.glob("/usr/lib/postgresql/*/bin/initdb")),
+    "spark": Component(
+        ("default-jre-headless",), lambda: shutil.which("java") and spark_home(), "spark"
+    ),
     "systemd": Component(("systemd",), _on_path("systemd-analyze")),
     "valgrind": Component(("valgrind",), _on_path("valgrind", "callgrind_annotate")),
 }
 
 
-def missing(names: Collection[str] = tuple(COMPONENTS)) -> list[str]:
+_OF_CI = tuple(name for name, each in COMPONENTS.items() if each.target == "components")
+
+
+def missing(names: Collection[str] = _OF_CI) -> list[str]:
     """Return the names, of these, of components that are not installed."""
     return [name for name in names if not COMPONENTS[name].is_there()]
 
@@ -60,7 +76,8 @@ def need(config: pytest.Config, *names: str) -> None:
 
     if absent := missing(names):
         refuse = pytest.fail if config.getoption("all_components") else pytest.skip
-        refuse(f"needs {', '.join(absent)}; run: make components (Debian, as root)")
+        targets = " ".join(dict.fromkeys(COMPONENTS[name].target for name in absent))
+        refuse(f"needs {', '.join(absent)}; run: make {targets} (Debian, as root)")
 
 
 def install(names: Collection[str]) -> None:
@@ -81,6 +98,10 @@ def install(names: Collection[str]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Install what is missing, or only say it; return 1 where something is missing then."""
+    if arguments == ["install", "spark"]:
+        if not shutil.which("java"):
+            install(["spark"])
+        return 0
     wanted = missing()
     if wanted and arguments == ["install"]:
         if os.getuid() != 0 or not shutil.which("apt-get"):
@@ -92,7 +113,7 @@ def main(arguments: list[str]) -> int:
         packages = [each for name in wanted for each in COMPONENTS[name].packages]
         print(f"missing: {', '.join(wanted)} (Debian's packages: {', '.join(packages)})")
         return 1
-    print(f"components of the tests: {', '.join(COMPONENTS)}")
+    print(f"components of the tests: {', '.join(_OF_CI)}")
     return 0
 
 

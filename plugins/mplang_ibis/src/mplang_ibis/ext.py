@@ -2,8 +2,9 @@
 
 from mplang_ibis import at_source as at_source
 from mplang_ibis.bounds import Bounds as Bounds
-from mplang_ibis.engines import Offered as Offered
+from mplang_ibis.engines import Offered as Offered, to_dialect as to_dialect
 from mplang_ibis.engines.run_postgresql import run_on_postgresql as run_on_postgresql
+from mplang_ibis.engines.spark import SPARK_SETTINGS as SPARK_SETTINGS
 from mplang_ibis.query import run_sql as run_sql
 from mplang_ibis.repeatable import may_use_threads as may_use_threads
 from mplang_ibis.settings import configure as configure

@@ -6,13 +6,14 @@ known to answer as DuckDB does, with its types. Whatever has no rule is refused,
 table of differences.
 """
 
-from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, DialectDifference
+from mplang_ibis.engines.differences import DIFFERENCES, ENGINES, TITLES, DialectDifference
 from mplang_ibis.engines.expression import EngineRefusal
 from mplang_ibis.engines.statements import Offered, SqlStatement, refusal, to_dialect
 
 __all__ = [
     "DIFFERENCES",
     "ENGINES",
+    "TITLES",
     "DialectDifference",
     "EngineRefusal",
     "Offered",

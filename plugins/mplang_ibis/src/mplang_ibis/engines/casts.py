@@ -53,8 +53,11 @@ def cast(ctx: Context, value: Expression, kind: SqlType) -> Expression:
     if source == BOOL and is_number(kind):
         return Expression(f"CAST(CAST({sql} AS {ctx.dialect.type_name(INT32)}) AS {name})", kind)
     if kind == STRING and source.name == "decimal":  # as many digits as its type says
-        sql = f"CAST({sql} AS {ctx.dialect.type_name(source)})"
-    return Expression(f"CAST({sql} AS {name})", kind)
+        value = value._replace(sql=f"CAST({sql} AS {ctx.dialect.type_name(source)})")
+    made = ctx.dialect.cast(value, kind)
+    if made is None:
+        ctx.refuse("single" if kind == FLOAT else "cast", f"a cast of {source} to {kind}")
+    return Expression(made, kind)
 
 
 def _is_same(ctx: Context, source: SqlType, kind: SqlType) -> bool:

@@ -30,6 +30,7 @@ class Context:
         query: the same.
         refusals: what is refused so far.
         sums_floats: whether the result depends on the order in which floats are added.
+        varies: whether what has been translated of the current expression does.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Context:
         self.translate = functools.partial(translate, self)
         self.query = functools.partial(query, self)
         self.refusals: list[EngineRefusal] = []
-        self.sums_floats = False
+        self.sums_floats = self.varies = False
         self._names = 0
         self._work = self._parts = 0
 

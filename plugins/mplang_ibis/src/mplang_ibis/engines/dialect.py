@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import SqlType
+
+Written: TypeAlias = Callable[[str], str]
+"""Aggregate that takes its options, such as FILTER and OVER, which begin with a space."""
 
 
 class SqlDialect(Protocol):
@@ -13,9 +17,15 @@ class SqlDialect(Protocol):
 
     Attributes:
         name: of the engine, as a catalogue publishes it.
+        repeats_sums: whether it adds floats in the same order each time.
+        compares_exactly: whether it compares integers and decimals of any digits as they are.
+        filters_windows: whether a window has FILTER.
     """
 
     name: str
+    repeats_sums: bool
+    compares_exactly: bool
+    filters_windows: bool
 
     def quoted(self, name: str) -> str:
         """Return a name as the engine reads it, exactly."""
@@ -28,6 +38,12 @@ class SqlDialect(Protocol):
 
     def literal(self, value: object, kind: SqlType) -> str:
         """Return a constant of a type."""
+
+    def cast(self, a: Expression, kind: SqlType) -> str | None:
+        """Return a value cast to another type, whose cast DuckDB has; ``None`` if it is another."""
+
+    def compared(self, sql: str, kind: SqlType) -> str:
+        """Return an expression that is compared by equality as DuckDB does it."""
 
     def ordered(self, sql: str, kind: SqlType) -> str:
         """Return an expression that is compared by order as DuckDB does it: text by its bytes."""
@@ -62,9 +78,19 @@ class SqlDialect(Protocol):
     def call(self, name: str, args: list[Expression]) -> str | None:
         """Return a function of :data:`mplang_ibis.engines.functions.SIMPLE`, or ``None``."""
 
-    def aggregate(self, name: str, args: list[Expression]) -> tuple[str, str] | None:
-        """Return what stands before and after the options of an aggregate; ``None`` if it lacks it.
+    def aggregate(self, name: str, args: list[Expression], distinct: str) -> Written | None:
+        """Return an aggregate; ``None`` if the engine has none with the same answers.
 
-        The arguments stand in the first part, which ends within the parentheses of the call; the
-        second one begins after them.
+        Args:
+            name: one that :mod:`mplang_ibis.engines.windows` knows.
+            args: its operands.
+            distinct: what stands before them: ``DISTINCT`` and a space, or nothing.
         """
+
+
+def call_of(name: str, args: list[Expression], distinct: str = "", kind: str = "") -> Written:
+    """Return a call of an aggregate, cast to a type if one is named."""
+    call = f"{name}({distinct}{', '.join(each.sql for each in args)})"
+    if kind:
+        return lambda options: f"CAST({call}{options} AS {kind})"
+    return lambda options: f"{call}{options}"

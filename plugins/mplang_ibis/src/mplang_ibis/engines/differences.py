@@ -8,8 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ENGINES = ("postgresql",)
+ENGINES = ("postgresql", "spark")
 """Engines, beside DuckDB, that a catalogue may publish, and that SQL is translated for."""
+
+
+class EngineAnswer(NamedTuple):
+    """What an engine answers where DuckDB answers something else.
+
+    Attributes:
+        does: what it does.
+        naive: the example in its SQL, as it is often written; empty if there is none.
+        example: the example in DuckDB's SQL, where it is another than that of the row.
+    """
+
+    does: str
+    naive: str = ""
+    example: str = ""
 
 
 class DialectDifference(NamedTuple):
@@ -18,38 +32,42 @@ class DialectDifference(NamedTuple):
     Attributes:
         what: what is refused.
         duckdb: what DuckDB answers.
-        others: what engines answer, by their names; those that are not named have the last one.
+        others: what engines answer, by their names; those that are not named answer as DuckDB.
         instead: how to write it.
         example: an expression in DuckDB's SQL that is refused.
-        naive: the same in PostgreSQL's SQL, as it is often written; empty if there is none.
         written: an expression that is not refused, and equal on the engines.
     """
 
     what: str
     duckdb: str
-    others: Mapping[str, str]
+    others: Mapping[str, EngineAnswer]
     instead: str
     example: str = ""
-    naive: str = ""
     written: str = ""
 
     def reason(self, engine: str) -> str:
         """Return the reason of a refusal, for an error."""
         other = self.others.get(engine) or next(iter(self.others.values()))
-        return f"{self.what}: DuckDB {self.duckdb}, {_TITLES.get(engine, engine)} {other}"
+        return f"{self.what}: DuckDB {self.duckdb}, {TITLES.get(engine, engine)} {other.does}"
+
+    def example_on(self, engine: str) -> str:
+        """Return an expression in DuckDB's SQL that is refused on an engine; empty if none is."""
+        return self.others[engine].example or self.example if engine in self.others else ""
 
 
-_TITLES = {"postgresql": "PostgreSQL"}
+TITLES = {"postgresql": "PostgreSQL", "spark": "Spark"}
+"""Names of the engines in sentences."""
 
 
 def _row(
     what: str, duckdb: str, other: str, instead: str, example: str = "", naive: str = "",
     written: str = "",
 ) -> DialectDifference:  # fmt: skip
-    return DialectDifference(what, duckdb, {"postgresql": other}, instead, example, naive, written)
+    others = {"postgresql": EngineAnswer(other, naive)}
+    return DialectDifference(what, duckdb, others, instead, example, written)
 
 
-DIFFERENCES: Mapping[str, DialectDifference] = {
+_ROWS: Mapping[str, DialectDifference] = {
     "round": _row(
         "rounding of floats", "rounds halves away from zero", "rounds them to even",
         "floor(x + 0.5), or round(CAST(x AS DECIMAL(…))) of a column that is a decimal",
@@ -219,3 +237,76 @@ DIFFERENCES: Mapping[str, DialectDifference] = {
                    "it in plain SELECT, JOIN, WHERE, GROUP BY, ORDER BY, UNION"),
     "length": _row("a long expression", "takes it", "takes long to plan it", "it in several steps"),
 }  # fmt: skip
+_OF_SPARK = {
+    "round": EngineAnswer("rounds the digits that it shows", "ROUND(g, 2)", "round(g, 2)"),
+    "float-to-decimal": EngineAnswer(
+        "rounds the digits that it shows", "CAST(g AS DECIMAL(18, 2))"
+    ),
+    "float-to-text": EngineAnswer(
+        "writes 1.0E8", "CAST(g * 100 AS STRING)", "CAST(g * 100 AS VARCHAR)"
+    ),
+    "text-to-value": EngineAnswer("fails", "CAST(number AS INT)"),
+    "text-as-value": EngineAnswer("reads others"),
+    "cast": EngineAnswer("has others"),
+    "try_cast": EngineAnswer("has other rules"),
+    "type": EngineAnswer("has no TIME, no integers without a sign, other lists and structs"),
+    "single": EngineAnswer("computes it in 64", "single * 0.1"),
+    "mixed": EngineAnswer("has other rules"),
+    "digits": EngineAnswer("leaves out digits after the point"),
+    "case": EngineAnswer("makes two letters of some", "UPPER(text)"),
+    "ilike": EngineAnswer("makes two letters of some"),
+    "trim": EngineAnswer("trims the space of ASCII", "TRIM(spaced)"),
+    "substring": EngineAnswer("has other rules before the beginning"),
+    "regexp": EngineAnswer("has those of Java"),
+    "format": EngineAnswer("has formats of its own", "DATE_FORMAT(dt, '%Y')"),
+    "list": EngineAnswer("has arrays with other rules"),
+    "hash": EngineAnswer("hashes in other ways"),
+    "function": EngineAnswer("has none with the same answers"),
+    "float-modulo": EngineAnswer("has no //"),
+    "field": EngineAnswer("has others"),
+    "interval": EngineAnswer("keeps months and seconds apart"),
+    "first": EngineAnswer("reads them in another order"),
+    "approximate": EngineAnswer("has others"),
+    "median": EngineAnswer("does not", "MEDIAN(d)"),
+    "aggregate": EngineAnswer("has none with the same answers"),
+    "window": EngineAnswer("has others"),
+    "window-order": EngineAnswer("reads them in another order"),
+    "limit": EngineAnswer("reads them in another order"),
+    "distinct": EngineAnswer("reads them in another order"),
+    "grouping": EngineAnswer("orders and names them in other ways"),
+    "join": EngineAnswer("has others"),
+    "condition": EngineAnswer("takes bool"),
+    "collate": EngineAnswer("has others"),
+    "text": EngineAnswer("is not asked for one that is NUL"),
+    "name": EngineAnswer("is asked for tables and columns that are known alone"),
+    "syntax": EngineAnswer("is not known to answer in the same way"),
+    "length": EngineAnswer("takes long to plan it"),
+}
+_OF_SPARK_ALONE = {
+    "float-sum": DialectDifference(
+        "a test of equality of what adds floats", "adds them in the order of rows",
+        {"spark": EngineAnswer("in another one each time, so the last digits differ")},
+        "< or >, or sums of decimals, as sum(CAST(x AS DECIMAL(18, 2))) of integers",
+        "sum(f) = 2.5", "sum(d) = 2.5",
+    ),
+    "corr": DialectDifference(
+        "a correlation", "is NaN for a column of one value",
+        {"spark": EngineAnswer("fails", "CORR(s * 0, j)", "corr(s * 0, j)")},
+        "covar_samp(x, y) / (stddev(x) * stddev(y))", "corr(i, j)",
+        "covar_samp(i, j) / (stddev(i) * stddev(j))",
+    ),
+    "pattern": DialectDifference(
+        "LIKE by a pattern that is no constant", "takes any",
+        {"spark": EngineAnswer("fails at a backslash", "text LIKE text", "text LIKE text")},
+        "x LIKE 'a%', starts_with(x, y), ends_with(x, y), contains(x, y)", "text LIKE spaced",
+        "starts_with(text, spaced)",
+    ),
+}  # fmt: skip
+
+DIFFERENCES: Mapping[str, DialectDifference] = {
+    **{
+        key: row._replace(others={**row.others, "spark": _OF_SPARK[key]})
+        for key, row in _ROWS.items()
+    },
+    **_OF_SPARK_ALONE,
+}

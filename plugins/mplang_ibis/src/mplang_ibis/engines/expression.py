@@ -16,12 +16,14 @@ class Expression(NamedTuple):
         type: its type by DuckDB's rules; values of the other engine's type may be more.
         value: of a constant its value; ``None`` of any other expression, and of NULL.
         is_literal: whether it is an integer, to which DuckDB gives the type of its neighbour.
+        varies: whether it depends on the order in which floats are added.
     """
 
     sql: str
     type: SqlType
     value: Any = None
     is_literal: bool = False
+    varies: bool = False
 
     @property
     def is_null(self) -> bool:
@@ -54,11 +56,13 @@ class SqlColumn(NamedTuple):
         name: by which the SQL of DuckDB knows it; ``None`` if by none.
         sql: by which that of the other engine does.
         type: its type; ``None`` if what it is computed by is refused.
+        varies: whether it depends on the order in which floats are added.
     """
 
     name: str | None
     sql: str
     type: SqlType | None
+    varies: bool = False
 
 
 class Query(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mplang_ibis.engines import constants, functions, names, windows
 from mplang_ibis.engines.casts import cast, unify
-from mplang_ibis.engines.comparisons import comparable, compare, condition
+from mplang_ibis.engines.comparisons import check_repeatable, comparable, compare, condition
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.names import NameScope
@@ -35,9 +35,12 @@ def translate(ctx: Context, node: Node, scope: NameScope, depth: int = 0) -> Exp
         ctx.refuse("collate" if kind == "COLLATE" else "syntax", kind.replace("_", " ").lower())
     if depth > _DEPTH:
         ctx.refuse("length", "deep nesting")
+    around, ctx.varies = ctx.varies, False
     made = handler(ctx, node, scope, depth + 1)
     ctx.check_length(made.sql)
-    return made
+    varies = made.varies or ctx.varies  # as a part of it does
+    ctx.varies = around or varies
+    return made._replace(varies=varies)
 
 
 def _expect(ctx: Context, node: Node, *keys: str) -> None:
@@ -123,8 +126,10 @@ def _operator(ctx: Context, node: Node, scope: NameScope, depth: int) -> Express
 
 
 def _is_in(ctx: Context, values: Sequence[Expression], word: str) -> Expression:
+    check_repeatable(ctx, word, *values)
     first, *rest = comparable(ctx, *values)
-    return Expression(f"({first.sql} {word} ({', '.join(each.sql for each in rest)}))", BOOL)
+    sql = ctx.dialect.compared(first.sql, first.type)
+    return Expression(f"({sql} {word} ({', '.join(each.sql for each in rest)}))", BOOL)
 
 
 def _coalesce(ctx: Context, values: Sequence[Expression]) -> Expression:
@@ -156,10 +161,11 @@ def _subquery(ctx: Context, node: Node, scope: NameScope, depth: int) -> Express
         ctx.refuse("syntax", f"a query of {len(made.columns)} columns as a value ({kind.lower()})")
     column = names.column(ctx, made.columns[0])
     if kind == "SCALAR":
-        return Expression(f"({made.sql})", column.type)
+        return column._replace(sql=f"({made.sql})")
     if node["comparison_type"] != "COMPARE_EQUAL":
         ctx.refuse("syntax", "a comparison with any or all rows of a query, but by equality")
     child = translate(ctx, node["child"], scope, depth)
+    check_repeatable(ctx, "IN", child, column)
     left, right = comparable(ctx, child, column)
     if right.sql == column.sql:
         return Expression(f"({left.sql} IN ({made.sql}))", BOOL)

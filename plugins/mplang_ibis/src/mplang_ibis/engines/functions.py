@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mplang_ibis.allowlist import FUNCTIONS, ROW_WISE
 from mplang_ibis.engines import constants
 from mplang_ibis.engines.casts import as_double, as_int64, cast, together, unify
-from mplang_ibis.engines.comparisons import comparable
+from mplang_ibis.engines.comparisons import check_repeatable, comparable
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
@@ -71,6 +71,7 @@ _KEYS = {
     **dict.fromkeys(("array_contains", "array_length", "array_to_string", "list_contains"), "list"),
     **dict.fromkeys(("century", "decade", "epoch", "epoch_ms", "epoch_us", "epoch_ns"), "field"),
     **dict.fromkeys(("microsecond", "millisecond", "yearweek", "last_day", "time_bucket"), "field"),
+    **dict.fromkeys(("~~", "!~~", "like_escape", "not_like_escape"), "pattern"),
     **dict.fromkeys(("md5", "sha1", "sha256", "hash"), "hash"),
 }
 """Rows of the table of differences by functions; others have that of functions."""
@@ -224,6 +225,7 @@ def _extreme(ctx: Context, name: str, args: list[Expression]) -> Expression:
 
 
 def _null_if(ctx: Context, name: str, args: list[Expression]) -> Expression:
+    check_repeatable(ctx, name, *args)
     a, b = comparable(ctx, *args)
     if a.sql != args[0].sql:
         ctx.refuse("mixed", f"{name} of {args[0].type} and {args[1].type}")

@@ -59,7 +59,7 @@ def _add(
         ctx.refuse("syntax", "names of more columns than there are")
     new = [*called, *(each.name for each in columns[len(called) :])]
     renamed = [
-        SqlColumn(name, f"{alias}.{each.sql}", each.type)
+        each._replace(name=name, sql=f"{alias}.{each.sql}")
         for name, each in zip(new, columns, strict=True)
     ]
     folded = fold(node.get("alias") or name)

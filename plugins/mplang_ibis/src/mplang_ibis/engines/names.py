@@ -89,4 +89,4 @@ def column(ctx: Context, result: SqlColumn) -> Expression:
     """Return the expression of a column."""
     if result.type is None:
         raise NotTranslatedError  # what it is computed by was refused
-    return Expression(result.sql, result.type)
+    return Expression(result.sql, result.type, varies=result.varies)

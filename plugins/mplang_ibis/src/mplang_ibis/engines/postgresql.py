@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
+from mplang_ibis.engines.dialect import Written, call_of
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BINARY,
@@ -59,26 +60,18 @@ _SAME = {
     "tan",
 }
 _AGGREGATES = {
-    "count_star": ("COUNT(*)", ""),
-    "count": ("COUNT({0})", ""),
-    "min": ("MIN({0})", ""),
-    "max": ("MAX({0})", ""),
-    "bool_and": ("BOOL_AND({0})", ""),
-    "bool_or": ("BOOL_OR({0})", ""),
-    "sum": ("SUM({0})", ""),
-    "median": ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {0})", ""),
-    **{
-        name: (f"{name.upper()}({{0}})", "")
-        for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
-    },
-    **{name: (f"{name.upper()}({{0}}, {{1}})", "") for name in ("corr", "covar_pop", "covar_samp")},
-}
+    "count", "min", "max", "bool_and", "bool_or", "sum", "stddev_samp", "stddev_pop", "var_samp",
+    "var_pop", "corr", "covar_pop", "covar_samp",
+}  # fmt: skip
 
 
 class PostgreSqlDialect:
     """SQL of PostgreSQL; see :class:`mplang_ibis.engines.dialect.SqlDialect`."""
 
     name = "postgresql"
+    repeats_sums = True  # without parallel workers
+    compares_exactly = True
+    filters_windows = True
 
     def quoted(self, name: str) -> str:
         """Return a name in double quotes."""
@@ -108,6 +101,14 @@ class PostgreSqlDialect:
             text = value.isoformat() if isinstance(value, datetime.date) else str(value)
         escaped = text.replace("'", "''")
         return f"CAST('{escaped}' AS {self.type_name(kind)})"
+
+    def cast(self, a: Expression, kind: SqlType) -> str | None:
+        """Return a cast, which rounds halves of floats to even, and those of decimals away."""
+        return f"CAST({a.sql} AS {self.type_name(kind)})"
+
+    def compared(self, sql: str, kind: SqlType) -> str:
+        """Return it as it is."""
+        return sql
 
     def ordered(self, sql: str, kind: SqlType) -> str:
         """Return text with the collation by its bytes."""
@@ -177,14 +178,18 @@ class PostgreSqlDialect:
         template = f"{name}({{0}})" if name in _SAME else _CALLS.get(name)
         return template and template.format(*texts)
 
-    def aggregate(self, name: str, args: list[Expression]) -> tuple[str, str] | None:
+    def aggregate(self, name: str, args: list[Expression], distinct: str) -> Written | None:
         """Return an aggregate."""
-        texts = [each.sql for each in args]
+        if name == "count_star":
+            return lambda options: f"COUNT(*){options}"
         if name == "sum_exact":
-            return f"CAST(SUM({texts[0]})", " AS numeric)"
+            return call_of("SUM", args, distinct, "numeric")
         if name == "avg":
-            return f"CAST(AVG({texts[0]})", " AS double precision)"
+            return call_of("AVG", args, distinct, "double precision")
         if name == "count_if":
-            return f"CAST(COUNT(NULLIF({texts[0]}, FALSE))", " AS numeric)"
-        result = _AGGREGATES.get(name)
-        return result and (result[0].format(*texts), result[1])
+            counted = args[0]._replace(sql=f"NULLIF({args[0].sql}, FALSE)")
+            return call_of("COUNT", [counted], distinct, "numeric")
+        if name == "median":
+            called = f"PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {args[0].sql})"
+            return lambda options: f"{called}{options}"
+        return call_of(name.upper(), args, distinct) if name in _AGGREGATES else None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mplang_ibis.engines import names
 from mplang_ibis.engines.casts import cast, together
-from mplang_ibis.engines.comparisons import condition
+from mplang_ibis.engines.comparisons import check_repeatable, condition
 from mplang_ibis.engines.context import Context
 from mplang_ibis.engines.expression import Expression, NotTranslatedError, Query, SqlColumn
 from mplang_ibis.engines.joins import from_clause
@@ -55,6 +55,7 @@ def query(
     """
     if depth > _DEPTH:
         ctx.refuse("syntax", "deep nesting")
+    around = ctx.varies
     known, ctes = _ctes(ctx, node, outer, depth)
     inner = NameScope(known, parent=outer)
     if node["type"] == "SELECT_NODE":
@@ -64,6 +65,7 @@ def query(
     else:
         ctx.refuse("syntax", node["type"].replace("_", " ").lower())
     sql = f"WITH {', '.join(ctes)} {made.sql}" if ctes else made.sql
+    ctx.varies = around  # its columns tell
     return made._replace(sql=ctx.check_length(sql))
 
 
@@ -103,7 +105,7 @@ def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: b
     scope.items = {fold(name): each for name, each in items if name and isinstance(each, Mapping)}
     values = [_value(ctx, each, scope, depth) for _, each in items]
     columns = [
-        SqlColumn(name, ctx.dialect.quoted(f"c{i}"), value and value.type)
+        SqlColumn(name, ctx.dialect.quoted(f"c{i}"), value and value.type, _varies(value))
         for i, ((name, _), value) in enumerate(zip(items, values, strict=True))
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", ())}
@@ -121,6 +123,8 @@ def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: b
             qualified = condition(ctx, node["qualify"], scope, depth)
             picked.append(f"{qualified} AS {ctx.dialect.quoted('q')}")
     distinct = "DISTINCT " * _is_distinct(ctx, modifiers)
+    if distinct:
+        check_repeatable(ctx, "DISTINCT", *filter(None, values))
     sql = f"SELECT {'' if qualified else distinct}{', '.join(picked)}"
     sql += f" FROM {source}" if source else ""
     sql += f" WHERE {' AND '.join(where)}" if where else ""
@@ -136,6 +140,10 @@ def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: b
     if distinct and order.hidden:
         ctx.refuse("distinct", "DISTINCT with an order by what is not in the result")
     return Query(_sorted(ctx, sql, names_only, order), columns)
+
+
+def _varies(value: Expression | None) -> bool:
+    return value is not None and value.varies
 
 
 def _items(
@@ -195,7 +203,9 @@ def _grouping(
             position = _position_of(ctx, each, items)
             value = ctx.translate(each, scope, depth) if position is None else None
             value = value or _value(ctx, items[position or 0][1], scope, depth)
-            made += [value.sql] if value else []
+            if value:
+                check_repeatable(ctx, "GROUP BY", value)
+                made.append(value.sql)
     text = f" GROUP BY {', '.join(made)}" if made else ""
     with ctx.going_on():
         if "having" in node:
@@ -331,10 +341,15 @@ def _set_operation(
         ctx.refuse("syntax", f"{node['setop_type']} of different columns")
     kinds = [_common(ctx, a, b) for a, b in zip(*(each.columns for each in sides), strict=True)]
     word = f" {node['setop_type']}{' ALL' * bool(node['setop_all'])} "
+    if word != " UNION ALL ":
+        compared = [names.column(ctx, c) for side in sides for c in side.columns if c.type]
+        check_repeatable(ctx, word.strip(), *compared)
     sql = word.join(f"({_cast_to(ctx, each, kinds)})" for each in sides)
     columns = [
-        SqlColumn(each.name, ctx.dialect.quoted(f"c{i}"), kind)
-        for i, (each, kind) in enumerate(zip(sides[0].columns, kinds, strict=True))
+        SqlColumn(a.name, ctx.dialect.quoted(f"c{i}"), kind, a.varies or b.varies)
+        for i, (a, b, kind) in enumerate(
+            zip(sides[0].columns, sides[1].columns, kinds, strict=True)
+        )
     ]
     modifiers = {each["type"]: each for each in node.get("modifiers", ())}
     items: list[tuple[str | None, Node | SqlColumn]] = [(each.name, each) for each in columns]

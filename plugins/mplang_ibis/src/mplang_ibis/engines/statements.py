@@ -15,11 +15,12 @@ from mplang_ibis.engines.expressions import translate
 from mplang_ibis.engines.names import NameScope, Table
 from mplang_ibis.engines.postgresql import PostgreSqlDialect
 from mplang_ibis.engines.queries import query
+from mplang_ibis.engines.spark import SparkDialect
 from mplang_ibis.engines.types import SqlType, type_of_column
 from mplang_ibis.query import admit, parse
 from mplang_ibis.syntax import fold
 
-_DIALECTS: Mapping[str, type[SqlDialect]] = {"postgresql": PostgreSqlDialect}
+_DIALECTS: Mapping[str, type[SqlDialect]] = {"postgresql": PostgreSqlDialect, "spark": SparkDialect}
 MAX_NAME = 63  # bytes of a name; PostgreSQL cuts longer ones
 
 

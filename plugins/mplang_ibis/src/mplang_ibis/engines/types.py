@@ -143,6 +143,18 @@ def common_type(a: SqlType, b: SqlType) -> SqlType | None:
     return None
 
 
+def compared_type(a: SqlType, b: SqlType) -> SqlType | None:
+    """Return the type in which DuckDB compares exact numbers of two types: digits may overflow.
+
+    Example:
+        >>> print(compared_type(decimal(38, 2), decimal(38, 12)))
+        DECIMAL(38, 12)
+    """
+    if not (is_exact(a) and is_exact(b)):
+        return None
+    return common_type(a, b) or decimal(MAX_DIGITS, max(as_decimal(a).scale, as_decimal(b).scale))
+
+
 def sum_type(a: SqlType, b: SqlType) -> SqlType:
     """Return the type of the sum of two decimals."""
     scale = max(a.scale, b.scale)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_ibis.engines.casts import as_double, cast
-from mplang_ibis.engines.comparisons import condition
+from mplang_ibis.engines.comparisons import check_repeatable, condition
 from mplang_ibis.engines.context import Context
+from mplang_ibis.engines.dialect import Written
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.names import NameScope
 from mplang_ibis.engines.types import (
@@ -29,6 +30,7 @@ _SPREADS = {
     "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop",
     "variance": "var_samp", "var_samp": "var_samp", "var_pop": "var_pop",
 }  # fmt: skip
+_WITHOUT_SUMS = {"count", "min", "max", "median"}
 _PAIRS = {"corr", "covar_pop", "covar_samp"}
 _ORDERED = {
     "first", "last", "any_value", "arbitrary", "list", "array_agg", "string_agg", "group_concat",
@@ -57,29 +59,30 @@ def aggregate(ctx: Context, name: str, node: Node, scope: NameScope, depth: int)
         NotTranslatedError: the engine lacks it, or answers in another way.
     """
     args = [ctx.translate(each, scope, depth) for each in node.get("children", ())]
-    start, after, kind = _call(ctx, name, args, distinct=node["distinct"])
+    written, kind = _call(ctx, name, args, distinct=node["distinct"])
+    options = ""
     if "filter" in node:
-        after = f" FILTER (WHERE {condition(ctx, node['filter'], scope, depth)}){after}"
-    return Expression(f"{start}{after}", kind)
+        options = f" FILTER (WHERE {condition(ctx, node['filter'], scope, depth)})"
+    return Expression(written(options), kind)
 
 
 def _call(
     ctx: Context, name: str, args: list[Expression], *, distinct: bool
-) -> tuple[str, str, SqlType]:
-    """Return what stands before and after the options of an aggregate, and its type."""
+) -> tuple[Written, SqlType]:
+    """Return an aggregate, and its type."""
     result = _typed(ctx, name, args, distinct)
     if result is None:
         kinds = ", ".join(str(each.type) for each in args)
         ctx.refuse(_key(name, args), f"{name}({kinds})")
     called, args, kind = result
     if distinct:
-        args = [args[0]._replace(sql=f"DISTINCT {args[0].sql}")]
-    if DOUBLE in {each.type for each in args} and called not in ("count", "min", "max"):
-        ctx.sums_floats = True
-    made = ctx.dialect.aggregate(called, args)
+        check_repeatable(ctx, f"{name}(DISTINCT …)", *args)
+    if DOUBLE in {each.type for each in args} and called not in _WITHOUT_SUMS:
+        ctx.sums_floats = ctx.varies = True
+    made = ctx.dialect.aggregate(called, args, "DISTINCT " * distinct)
     if made is None:
-        ctx.refuse(_key(name, args), name)
-    return (*made, kind)
+        ctx.refuse("corr" if name == "corr" else _key(name, args), name)
+    return made, kind
 
 
 def _typed(
@@ -149,19 +152,24 @@ def window(ctx: Context, node: Node, scope: NameScope, depth: int) -> Expression
     args = [ctx.translate(each, scope, depth) for each in node.get("children", ())]
     keys = [order_key(ctx, each, ctx.translate(each["expression"], scope, depth))
             for each in node.get("orders", ())]  # fmt: skip
-    start, after, kind, ties = _function(ctx, name, node, args, scope, depth)
+    written, kind, ties = _function(ctx, name, node, args, scope, depth)
     is_rows = any(str(node.get(bound, "")).endswith("_ROWS") for bound in ("start", "end"))
     if ties or is_rows:
         if not keys:
             ctx.refuse("window-order", f"{name} over rows in no order")
         keys += _all_columns(ctx, scope)
-    parts = [ctx.translate(each, scope, depth).sql for each in node.get("partitions", ())]
+    partitions = [ctx.translate(each, scope, depth) for each in node.get("partitions", ())]
+    check_repeatable(ctx, "PARTITION BY", *partitions)
+    parts = [each.sql for each in partitions]
     over = [f"PARTITION BY {', '.join(parts)}"] * bool(parts)
     over += [f"ORDER BY {', '.join(keys)}"] * bool(keys)
     over += [_frame(ctx, name, node, is_rows)] * (name not in {*_RANKS, *_NO_FRAME})
+    options = f" OVER ({' '.join(filter(None, over))})"
     if "filter_expr" in node:
-        start += f" FILTER (WHERE {condition(ctx, node['filter_expr'], scope, depth)})"
-    return Expression(f"{start} OVER ({' '.join(filter(None, over))}){after}", kind)
+        if not ctx.dialect.filters_windows:
+            ctx.refuse("window", f"FILTER of {name} over a window")
+        options = f" FILTER (WHERE {condition(ctx, node['filter_expr'], scope, depth)}){options}"
+    return Expression(written(options), kind)
 
 
 _NO_FRAME = {"row_number", "ntile", "lag", "lead"}
@@ -169,14 +177,14 @@ _NO_FRAME = {"row_number", "ntile", "lag", "lead"}
 
 def _function(
     ctx: Context, name: str, node: Node, args: list[Expression], scope: NameScope, depth: int
-) -> tuple[str, str, SqlType, bool]:
-    """Return a window's function, what stands after its window, its type, and whether ties tell."""
+) -> tuple[Written, SqlType, bool]:
+    """Return a window's function, its type, and whether ties tell."""
     if name in _RANKS:
-        return f"{name.upper()}()", "", _RANKS[name], False
+        return (f"{name.upper()}()".__add__, _RANKS[name], False)
     if name == "row_number":
-        return "ROW_NUMBER()", "", INT64, True
+        return "ROW_NUMBER()".__add__, INT64, True
     if name == "ntile" and isinstance(args[0].value, int) and args[0].value > 0:
-        return f"NTILE({args[0].value})", "", INT64, True
+        return f"NTILE({args[0].value})".__add__, INT64, True
     if name in ("lag", "lead"):
         offset = node.get("offset_expr", {"class": "CONSTANT", "value": {"value": 1}})
         count = offset.get("value", {}).get("value") if offset["class"] == "CONSTANT" else None
@@ -186,13 +194,13 @@ def _function(
         if "default_expr" in node:
             default = cast(ctx, ctx.translate(node["default_expr"], scope, depth), args[0].type)
             text += f", {default.sql}"
-        return f"{name.upper()}({text})", "", args[0].type, True
+        return f"{name.upper()}({text})".__add__, args[0].type, True
     if name == "first_value" or (name == "last_value" and node["end"] != "CURRENT_ROW_RANGE"):
-        return f"{name.upper()}({args[0].sql})", "", args[0].type, True
+        return f"{name.upper()}({args[0].sql})".__add__, args[0].type, True
     if name in _ORDERED or name in ("median", *_SPREADS):
         ctx.refuse("window", f"{name} over a window")
-    start, after, kind = _call(ctx, name, args, distinct=False)
-    return start, after, kind, False
+    written, kind = _call(ctx, name, args, distinct=False)
+    return written, kind, False
 
 
 def _all_columns(ctx: Context, scope: NameScope) -> list[str]:
