@@ -18,6 +18,7 @@ from mplang_http import LocalCluster
 from mplang_ibis.sql import read_sql
 from mplang_policy import Ledger
 from mplang_tables import to_tensor
+from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.reviewed import PUBLIC, permit_readings, refuse_question
 from mplang_worker.front.session import Permitted
 
@@ -176,9 +177,21 @@ OTHER = JOIN._replace(sql="SELECT 2")
 
 def test_what_no_source_can_query_is_read_whole_in_that_run():
     front = Front(JOIN)
-    permit_readings(front.session, JOIN)
+    permit_readings(front.session, "s-0", JOIN)
     expected = {each.digest for each in (JOIN, *JOIN.readings)}
     assert front.session.permitted.questions == expected
+
+
+@pytest.mark.parametrize("late", ["another run", "the end of the run"])
+def test_what_a_run_may_read_whole_is_not_permitted_to_what_follows(late):
+    """The answer comes after the run: an engine that was taken over has begun the next one."""
+    front = Front(JOIN)
+    if late == "another run":
+        front.session.permitted = Permitted(run="s-1").after(front.session.permitted)
+    else:
+        FrontGate.end_questions(None, front.session, "s-0")
+    permit_readings(front.session, "s-0", JOIN)
+    assert not front.session.permitted.questions
 
 
 def test_an_engine_that_has_not_ended_the_run_before_is_not_accused():

@@ -142,9 +142,10 @@ class FrontQuestions:
                     return Answer({"unknown": True})
                 if not self._gate.may_ask(session, question):
                     return await refuse_question(self._gate, session, question)
+                asking = session.permitted.run
                 answer = await self._data.answer(session, method, args)
                 if "whole" in answer.fields:  # its source cannot run the query
-                    permit_readings(session, question)
+                    permit_readings(session, asking, question)
                 if answer.fields.get("unreachable") is True:
                     self._readiness.probe_soon()
                     run = session.jobs.executing

@@ -37,7 +37,7 @@ async def refuse_question(gate: FrontGate, session: FrontSession, question: Data
     what = f"{'a query' if question.sql else 'rows'} of data set {shown}{more}"
     if question.digest in session.permitted.before:
         log.info("a run of %s has ended, and its engine asks for %s", session.key[0], what)
-    else:
+    elif not session.closed and not session.over:
         await _accuse(gate, session, what)
         if question.sql:
             log.warning("it asks for %s", quoted(question.sql, MAX_SQL))
@@ -54,10 +54,18 @@ async def refuse_storage(
     return Answer({"refused": PUBLIC})
 
 
-def permit_readings(session: FrontSession, question: DataQuestion) -> None:
-    """Permit the rows of the data sets of a permitted query, which no source can run."""
-    more = {each.digest for each in question.readings}
-    session.permitted = session.permitted._replace(questions=session.permitted.questions | more)
+def permit_readings(session: FrontSession, run: str, question: DataQuestion) -> None:
+    """Permit the rows of the data sets of a permitted query, which no source can run.
+
+    Args:
+        session: the session.
+        run: the run that asked; another one may have begun since, which may not read them.
+        question: the query.
+    """
+    permitted = session.permitted
+    if permitted.run == run and question.digest in permitted.questions:
+        more = {each.digest for each in question.readings}
+        session.permitted = permitted._replace(questions=permitted.questions | more)
 
 
 async def _accuse(gate: FrontGate, session: FrontSession, what: str) -> None:
