@@ -26,7 +26,7 @@ def read_apart(
     connects: bool,
     watch: Watch = unwatched,
 ) -> int:
-    """Have a confined process read sources, or run SQL over them.
+    """Return what a confined process reads of sources, or what SQL over them gives it.
 
     Args:
         request: what :mod:`mplang_data.source_reader` is asked, but for ``seconds``.
