@@ -73,8 +73,9 @@ class SparkServer:
     def jobs(self):
         """Return how many tasks the server works on."""
         text = self._log()
-        ended = ("Finished task ", "interrupted and killed task ", "Exception in task ")
-        return text.count("Running task ") - sum(map(text.count, ended))
+        ended = ("Finished task ", "Executor interrupted and killed task ", "Exception in task ")
+        begun = text.count("Executor: Running task ")  # each is told by the scheduler, too
+        return begun - sum(text.count(f"Executor: {each}") for each in ended)
 
     @property
     def place(self):
