@@ -7,7 +7,7 @@ import errno
 from mplang_data import Description, Opened, source_of
 from mplang_data.apart.child import Reach, Task
 from mplang_data.apart.database import reach
-from mplang_data.holding import Queried
+from mplang_data.sources.source import Queried
 
 PRELUDE = "import os, socket, sys; from pathlib import Path"
 

@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import ibis
@@ -276,7 +277,7 @@ def test_a_query_ends_with_its_session(folder, monkeypatch):
     """What is released ends the process at once, and not after its time."""
     from mplang_data import SourceError
     from mplang_data.holding import read_data_sets
-    from mplang_data.reading import Asked, query
+    from mplang_data.reading import Asked, query, read
 
     from mplang_core import TableType
 
@@ -292,6 +293,30 @@ def test_a_query_ends_with_its_session(folder, monkeypatch):
     sql = "SELECT count(*) AS id FROM people a, people b, people c"
     with pytest.raises(SourceError, match="has ended"):
         query({"people": Asked(data_set, kind)}, sql, kind, {}, ended_at_once)
+    table = read_data_sets(people(folder, KINDS[3])["bank"], "/")["people"]
+    with pytest.raises(SourceError, match="has ended"):
+        read(Asked(table, kind), ended_at_once)
+
+
+class Asker(NamedTuple):
+    coordinator: str = "local"
+    session: str = "s1"
+
+
+def test_a_query_that_begins_after_its_session_ended_is_ended(folder):
+    """A question may be on its way when its session is released."""
+    from mplang_data.holding import read_data_sets
+    from mplang_data.section import DataSetServer
+
+    data_sets = read_data_sets(people(folder, KINDS[0], seconds=5.0)["bank"], "/")
+    server, kind = DataSetServer(data_sets, {}), mp.TableType((("id", "int64"),))
+    table = {"data": "people", "type": str(kind), "ranges": []}
+    args = {"tables": {"people": table}, "gives": str(kind)}
+    args["sql"] = "SELECT count(*) AS id FROM people a, people b, people c"
+    server.release("s1")
+    answer, files, _ = server.answer(Asker(), "query", args, ())
+    assert "has ended" in answer["failed"]
+    assert not files
 
 
 ENDLESS_COUNT = "SELECT count(*) AS id FROM people a, people b, people c WHERE a.id <> b.id + c.id"

@@ -24,7 +24,7 @@ CREATE VIEW within AS SELECT name AS id FROM duckdb_settings();
 
 def read(path, name):
     """Return the rows of a table of a file, as a reader selects them."""
-    with contextlib.closing(at_source.connect({})) as con:
+    with contextlib.closing(at_source.connect()) as con:
         at_source.leave(con, [str(path), f"{path}.wal"], 1 << 30)
         relation = attached(con, str(path), name)
         return con.sql(f"SELECT * FROM {relation}").to_arrow_table().to_pylist()

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from functools import partial
@@ -144,6 +146,20 @@ def test_only_what_could_not_be_connected_to_is_unreachable(tmp_path, source, er
     with pytest.raises(SourceError) as caught:
         read_data_sets({"people": fields}, "/")["people"].open()
     assert type(caught.value) is error
+
+
+def test_a_duckdb_file_that_another_process_writes_to_is_unreachable(tmp_path):
+    write_database(tmp_path / "bank.duckdb")
+    source = f"duckdb:{tmp_path}/bank.duckdb#people"
+    data_set = read_data_sets({"people": {"source": source, "columns": COLUMNS}}, "/")["people"]
+    code = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print(flush=True); input()"
+    command = [sys.executable, "-c", code, str(tmp_path / "bank.duckdb")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        with pytest.raises(SourceUnreachableError):
+            data_set.open()
+        writer.communicate(b"\n")
+    data_set.open().close()
 
 
 def test_a_reader_that_has_connected_cannot_say_that_it_has_not(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from mplang_tables import arrow
 from tpch_queries import QUERIES, sql
 
 import mplang_core as mp
+from mplang_core.errors import KernelError
 
 KINDS = {
     "x": mp.TableType(
@@ -200,3 +201,27 @@ def test_what_threads_may_run_gives_the_same_bytes():
 @pytest.mark.long("a hundred and fifty queries on 300,000 rows")
 def test_what_threads_may_run_gives_the_same_bytes_always():
     _check_same_bytes(range(1000, 1150))
+
+
+def test_the_time_of_a_query_includes_how_it_is_to_run(monkeypatch):
+    """Parts of it are bound for that, many times; none of them takes an interrupt for an answer."""
+    from mplang_ibis import at_source
+    from mplang_ibis.bounds import Bounds
+
+    def long(sql, con):
+        con.execute("SELECT 1")  # an interrupt between two statements is lost
+        con.execute("SELECT count(*) FROM range(1_000_000_000_000)")
+
+    monkeypatch.setattr(at_source, "may_use_threads", long)
+    con, kind = at_source.connect(), mp.TableType((("x", "int64"),))
+    with pytest.raises(KernelError, match=r"took longer than 0\.2 s"):
+        at_source.run(con, "SELECT 1 AS x", [], kind, Bounds(seconds=0.2), print)
+
+
+def test_an_interrupt_while_types_are_bound_ends_the_query():
+    class Interrupted:
+        def execute(self, *args):
+            raise duckdb.InterruptException
+
+    with pytest.raises(duckdb.InterruptException):
+        may_use_threads("SELECT 1 AS x", Interrupted())

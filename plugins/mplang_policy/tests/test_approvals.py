@@ -495,9 +495,11 @@ def test_runs_that_were_stopped_and_those_of_a_revoked_approval_are_withdrawn(ba
     runs = ["s-0", "s-1", "s-2", "'; DROP TABLE log; --"]
     assert bank.gate.lineage.withdrawn("analyst", runs) == set()
     bank.run("revoke", name, "-c", bank.folder / "worker.yaml")
-    assert name in bank.gate.revoked()
+    assert name in bank.gate.stops.revoked()
     assert bank.gate.lineage.withdrawn("analyst", runs) == {"s-0"}
-    bank.gate.stop("analyst", ["s-2"], {"session": "s", "why": "the owner stopped it", "by": "cli"})
+    bank.gate.stops.stop(
+        "analyst", ["s-2"], {"session": "s", "why": "the owner stopped it", "by": "cli"}
+    )
     assert bank.gate.lineage.withdrawn("analyst", runs) == {"s-0", "s-2"}
     assert bank.gate.lineage.withdrawn("other", runs) == set()
     with closing(Ledger(bank.folder / "gate.db", read_only=True)) as ledger:

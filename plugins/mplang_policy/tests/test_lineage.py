@@ -32,7 +32,7 @@ def begin(gate, run, at=(0,), **about):
 
 
 def stop(gate, run):
-    gate.stop("analyst", [run], {"session": "s", "why": "the owner stopped it", "by": "cli"})
+    gate.stops.stop("analyst", [run], {"session": "s", "why": "the owner stopped it", "by": "cli"})
 
 
 def test_what_rests_on_a_stopped_run_is_withdrawn_however_far(gate):

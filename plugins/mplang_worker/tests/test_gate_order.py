@@ -14,7 +14,7 @@ from mplang_worker.front import stopping
 from mplang_worker.front.engine_events import EngineEvents
 from mplang_worker.front.gate import FrontGate
 from mplang_worker.front.gate_runs import MAX_HEARD, GateRuns
-from mplang_worker.front.session import FrontSession
+from mplang_worker.front.session import FrontSession, Permitted
 
 
 class Asked(NamedTuple):
@@ -26,6 +26,8 @@ class Asked(NamedTuple):
 
 
 ASKED = Asked()
+QUESTION = SimpleNamespace(digest="digest")
+OVER = {"settled": True, "op_failed": False}
 
 
 class SlowGate:
@@ -100,6 +102,51 @@ def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkey
     gate._gate = slow
     asyncio.run(main())
     assert slow.log == ["run" if late else "refusal: s-0 its session was ended meanwhile"]
+
+
+@pytest.mark.parametrize("when", ["before it begins", "after it"])
+def test_a_run_asks_nothing_about_data_sets_once_it_has_ended(monkeypatch, when):
+    """Its engine says that it has ended, so that nothing bounds its time, and goes on asking."""
+
+    async def asking(self, session, run, args):
+        return SimpleNamespace(asked=ASKED._replace(questions=("digest",)))
+
+    async def main() -> None:
+        request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
+        session = FrontSession(("analyst", "s"), request)
+        status = session.jobs.begin("s-0").status | {"state": "done", "ended": 1.0}
+        budget = SimpleNamespace(end=lambda run, failed: False)
+        events = EngineEvents(None, None, gate, budget, None)
+        ended = {"event": "ended", "run": "s-0", "status": status} | OVER
+        begins = asyncio.create_task(gate.begin(session, {"run": "s-0"}))
+        assert await asyncio.to_thread(slow.writes.wait, DEADLINE)
+        if when == "before it begins":
+            events.handle(session, ended, None)
+        slow.goes_on.set()
+        await begins
+        if when != "before it begins":
+            assert gate.may_ask(session, QUESTION)
+            events.handle(session, ended, None)
+        assert not gate.may_ask(session, QUESTION)
+        assert QUESTION.digest in session.permitted.before
+
+    monkeypatch.setattr(FrontGate, "_asking", asking)
+    gate, slow = FrontGate.__new__(FrontGate), SlowGate()
+    gate._gate = slow
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize("end", ["closed", "over"])
+def test_a_question_that_has_waited_is_not_answered_to_a_session_that_has_ended(gated, end):
+    gate = FrontGate.__new__(FrontGate)
+    gate._gate = SlowGate() if gated else None
+    session = SimpleNamespace(
+        closed=False, over=False, permitted=Permitted(questions=frozenset(["digest"]))
+    )
+    assert gate.may_ask(session, QUESTION)
+    setattr(session, end, True)
+    assert not gate.may_ask(session, QUESTION)
 
 
 @pytest.mark.parametrize("size", [1 << 34, [[1 << 34]]])

@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mplang_analysis import DataQuestion, TableRead
+from mplang_data.section import SECTION
 from mplang_http import LocalCluster
 from mplang_ibis.sql import read_sql
 from mplang_policy import Ledger
 from mplang_tables import to_tensor
-from mplang_worker.front.reviewed import PUBLIC, permit_readings, refuse_question
+from mplang_worker.front.gate import FrontGate, permitted_of
+from mplang_worker.front.reviewed import PUBLIC, permit_readings, refuse_question, sees_one_state
 from mplang_worker.front.session import Permitted
 
 import mplang_core as mp
@@ -172,13 +174,26 @@ class Front:
 
 JOIN = DataQuestion({"a": TableRead("people", "t"), "b": TableRead("others", "t")}, "SELECT 1", "t")
 OTHER = JOIN._replace(sql="SELECT 2")
+ASKED = SimpleNamespace(questions=(), storage=(), stores={})
 
 
 def test_what_no_source_can_query_is_read_whole_in_that_run():
     front = Front(JOIN)
-    permit_readings(front.session, JOIN)
+    permit_readings(front.session, "s-0", JOIN)
     expected = {each.digest for each in (JOIN, *JOIN.readings)}
     assert front.session.permitted.questions == expected
+
+
+@pytest.mark.parametrize("late", ["another run", "the end of the run"])
+def test_what_a_run_may_read_whole_is_not_permitted_to_what_follows(late):
+    """The answer comes after the run: an engine that was taken over has begun the next one."""
+    front = Front(JOIN)
+    if late == "another run":
+        front.session.permitted = Permitted(run="s-1").after(front.session.permitted)
+    else:
+        FrontGate.end_questions(None, front.session, "s-0")
+    permit_readings(front.session, "s-0", JOIN)
+    assert not front.session.permitted.questions
 
 
 def test_an_engine_that_has_not_ended_the_run_before_is_not_accused():
@@ -202,3 +217,35 @@ def test_what_is_on_record_of_a_question_is_short():
     front = Front(JOIN)
     front.ask(DataQuestion({str(n): TableRead("x" * 500 + str(n), "t") for n in range(99)}))
     assert len(front.record[0]) < 700
+
+
+def test_a_run_sees_one_state_of_a_data_set_however_it_asks():
+    """Not in the engine alone, which may have been taken over."""
+    session = Front(JOIN).session
+    session.permitted = permitted_of(ASKED, 0, "s-0")
+    (reading, _) = JOIN.readings
+    assert sees_one_state(session, "s-0", JOIN, {"a": "1", "b": None})
+    assert sees_one_state(session, "s-0", reading, {"": "1"})
+    assert not sees_one_state(session, "s-0", reading, {"": "2"})
+    assert not sees_one_state(session, "s-0", JOIN, {"a": "2", "b": None})
+    session.permitted = permitted_of(ASKED, 0, "s-1")
+    assert sees_one_state(session, "s-0", JOIN, {"a": "3", "b": None})  # late, and not compared
+    assert sees_one_state(session, "s-1", JOIN, {"a": "2", "b": None})
+
+
+def test_a_worker_without_a_gate_knows_of_no_runs():
+    session = SimpleNamespace(permitted=Permitted())
+    assert all(sees_one_state(session, "", JOIN, {"a": each, "b": None}) for each in "12")
+
+
+def test_rows_that_are_read_tell_their_state(folder):
+    source = {"source": f"parquet:{folder}/people.parquet", "columns": COLUMNS, "readers": ["host"]}
+    server = SECTION.front(SECTION.read({"people": source}, "/"), {})
+    asker = SimpleNamespace(coordinator="host", session="s", parties=["bank"], rank=0)
+    read, files, _ = server.answer(asker, "read", {"tables": {"": PEOPLE}}, ())
+    gives = 'table<["n", "int64"]>'
+    asked = {"tables": {"p": PEOPLE}, "sql": "SELECT count(*) AS n FROM p", "gives": gives}
+    queried, more, _ = server.answer(asker, "query", asked, ())
+    for each in (*files, *more):
+        os.close(each)
+    assert read["versions"][""] == queried["versions"]["p"]

@@ -13,10 +13,11 @@ from mplang_data.description import (
     columns_read,
 )
 from mplang_data.frontend import dataset, published_values
-from mplang_data.holding import DataSet, DataSets, Opened
+from mplang_data.holding import DataSet, DataSets
 from mplang_data.known import Catalogue, catalogue, read_catalogue
-from mplang_data.sources import Source, source_of
+from mplang_data.sources import source_of
 from mplang_data.sources.csv_options import CsvOptions
+from mplang_data.sources.source import Opened, Source
 
 __all__ = [
     "Bound",

@@ -15,9 +15,9 @@ from mplang_core.ext import KernelError
 from mplang_data.apart import run_apart
 from mplang_data.apart.child import Reach, Task
 from mplang_data.description import Description, SourceError
-from mplang_data.holding import DataSet, Opened
+from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import Opened, close_all
 
 TOGETHER = 4  # processes
 

@@ -20,10 +20,11 @@ from mplang_data.description import (
     SourceError,
     SourceUnreachableError,
 )
-from mplang_data.holding import DataSets, Facts, Opened
+from mplang_data.holding import DataSets, Facts
 from mplang_data.questions import Ask
 from mplang_data.refusals import explaining
 from mplang_data.sources import source_of
+from mplang_data.sources.source import Opened
 
 RUNS = 64  # that are compared: an engine executes few at once
 _RAISED: Mapping[str, type[Exception]] = {

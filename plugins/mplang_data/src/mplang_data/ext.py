@@ -13,18 +13,14 @@ from mplang_data.apart.child import Reach as Reach
 from mplang_data.apart.database import reach_of_network as reach_of_network
 from mplang_data.check import check_data_set as check_data_set, check_data_sets as check_data_sets
 from mplang_data.description import read_descriptions as read_descriptions
-from mplang_data.holding import (
+from mplang_data.holding import offered as offered, read_data_sets as read_data_sets
+from mplang_data.sources.database import Database as Database
+from mplang_data.sources.files import Files as Files, mapped as mapped, open_files as open_files
+from mplang_data.sources.source import (
+    Placed as Placed,
     Queried as Queried,
     SourceQuery as SourceQuery,
-    offered as offered,
-    read_data_sets as read_data_sets,
-)
-from mplang_data.sources.database import Database as Database
-from mplang_data.sources.files import (
-    Files as Files,
     close_all as close_all,
-    mapped as mapped,
-    open_files as open_files,
 )
 
 if TYPE_CHECKING:  # found by __getattr__

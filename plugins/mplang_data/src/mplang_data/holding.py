@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from mplang_tables.ext import Place
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from mplang_core import BaseType, TableType
+from mplang_core import BaseType
 from mplang_core.ext import ConfigError
 from mplang_data.apart import TIMEOUT
 from mplang_data.description import (
@@ -22,11 +21,9 @@ from mplang_data.description import (
     SourceError,
     check_name,
 )
-from mplang_data.nan_values import without_nan
-from mplang_data.range_check import check_published
-from mplang_data.sources import Source, engine_of, source_of
+from mplang_data.sources import engine_of, source_of
 from mplang_data.sources.csv_options import CsvOptions
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import Opened
 
 
 class DataSet(Description):
@@ -141,107 +138,6 @@ class DataSet(Description):
     def description(self) -> Description:
         """What its readers know."""
         return Description(**self.public())
-
-
-class Opened(NamedTuple):
-    """Data set that is open, so that it can be read without its place.
-
-    Attributes:
-        source: the kind of its source.
-        description: what its owner says.
-        files: descriptors of open files, which :meth:`close` closes.
-        arguments: keyword arguments of the source's methods; see :attr:`DataSet.arguments`.
-    """
-
-    source: Source
-    description: Description
-    files: Sequence[int]
-    arguments: Mapping[str, Any] = MappingProxyType({})
-
-    def read(self, kind: BaseType) -> Any:
-        """Read it, or a part of it.
-
-        Args:
-            kind: the array's type, or one of a table with some of its columns.
-
-        Returns:
-            A value of that type.
-
-        Raises:
-            SourceError: the source does not hold what its owner says.
-        """
-        value = self.source.read(self.files, kind, **self.arguments)
-        return checked(value, kind, self.description)
-
-    def close(self) -> None:
-        """Close its files; what was read stays."""
-        close_all(self.files)
-
-
-class Queried(NamedTuple):
-    """Data set of a query, in the process that reads it.
-
-    Attributes:
-        name: its name in the SQL.
-        where: the place of its source.
-        opened: its open files, and what its owner says.
-        kind: the type that is read.
-        match: columns that are there, too, of whatever type, and not read.
-    """
-
-    name: str
-    where: str
-    opened: Opened
-    kind: BaseType
-    match: Sequence[str] = ()
-
-
-class SourceQuery(NamedTuple):
-    """SELECT over data sets, as :meth:`mplang_data.Source.query` runs it.
-
-    Attributes:
-        sql: in the dialect of DuckDB; untrusted.
-        gives: the type of its result.
-        rows: rows of its result at most.
-        size: bytes of its result at most.
-        memory: bytes that the engine may take.
-        seconds: time after which it is ended.
-        settings: limits of queries, as ``mplang_ibis`` takes them.
-        connected: is called once a server is there, before it is asked for rows: what fails before
-            is a source that cannot be reached.
-        write: takes the result in parts, Arrow tables of that type.
-        ordered: whether rows that the SQL does not sort come in the same order in each run; else
-            they come as they are in the table.
-        progress: is told now and then which percentage is done, if the engine knows it.
-    """
-
-    sql: str
-    gives: TableType
-    rows: int
-    size: int
-    memory: int
-    seconds: float
-    settings: Mapping[str, Any]
-    connected: Callable[[], None]
-    write: Callable[[Any], None]
-    ordered: bool = True
-    progress: Callable[[float], None] = lambda percent: None
-
-
-def checked(value: Any, kind: BaseType, description: Description) -> Any:
-    """Return what was read of a data set, held against what its owner says.
-
-    Raises:
-        SourceError: it is something else.
-    """
-    ranges, values = description.ranges_of(kind), description.values_of(kind)
-    if isinstance(kind, TableType):
-        description.check_rows(value.num_rows)
-    if description.nan is not None:
-        value = without_nan(value, description.nan)
-    if ranges or values:
-        check_published(value, kind, ranges, values)
-    return value
 
 
 class Facts(NamedTuple):

@@ -7,7 +7,6 @@ data set as far as it is offered, or what SQL over data sets gives.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import secrets
@@ -15,16 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mplang_core import BaseType, TableType
-from mplang_core.ext import AdmissionError, KernelError
-from mplang_data.apart import Watch, run_apart, unwatched
-from mplang_data.description import NotOfferedError, SourceError
+from mplang_data.apart import Watch, unwatched
+from mplang_data.apart.rows import read_apart
+from mplang_data.description import NotOfferedError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import close_all
 
-_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _KEY = secrets.token_bytes(16)
-READER = "mplang_data.source_reader"
 
 
 class Asked(NamedTuple):
@@ -33,12 +30,10 @@ class Asked(NamedTuple):
     Attributes:
         data_set: the data set.
         kind: the columns that are read.
-        match: columns that are looked for, too, of whatever type, and not read.
     """
 
     data_set: DataSet
     kind: BaseType
-    match: Sequence[str] = ()
 
 
 class Result(NamedTuple):
@@ -56,23 +51,18 @@ class Result(NamedTuple):
 
 def can_query(tables: Iterable[Asked]) -> bool:
     """Return whether SQL over data sets is run where they are, all of them by one engine."""
-    keys = {source_of(each.kind).engine_key(each, kind) for each, kind, _ in tables}
+    keys = {source_of(each.kind).engine_key(each, kind) for each, kind in tables}
     return len(keys) == 1 and None not in keys
 
 
-def read(asked: Asked, watch: Watch = unwatched, *, rows: bool = True) -> Result:
+def read(asked: Asked, watch: Watch = unwatched) -> Result:
     """Read a data set, or some of its columns, by a confined process.
-
-    Args:
-        asked: what is read.
-        watch: is given what ends the process.
-        rows: whether to read rows of a source that tells its type without.
 
     Raises:
         NotOfferedError: it does not offer that.
         SourceError: its source is not there, or is damaged.
     """
-    return _run({"": asked}, {"rows": rows}, asked.data_set.size, watch)
+    return _run({"": asked}, {}, asked.data_set.size, watch)
 
 
 def query(
@@ -104,30 +94,14 @@ def query(
 def _run(tables: Mapping[str, Asked], fields: Mapping[str, Any], size: int, watch: Watch) -> Result:
     seconds = min(each.data_set.seconds for each in tables.values())
     rows = min(each.data_set.result_rows for each in tables.values())
-    limits = {"seconds": seconds, "result": {"rows": rows, "size": size}}
+    result = {"rows": rows, "size": size}
+    connects = any(each.data_set.engine for each in tables.values())
     with _opened(tables) as (files, told, versions):
-        file = os.memfd_create("mplang-data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        try:
-            request = {**fields, **limits, "tables": told}
-            answer = run_apart(
-                READER, request, [*files, file], size=size, seconds=seconds + 5, watch=watch,
-                connects=any(each.data_set.engine for each in tables.values()),
-            )  # fmt: skip
-            _check(answer)
-            fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
-            # what is open for writing cannot be mapped once it is sealed
-            return Result(os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_CLOEXEC), versions)
-        finally:
-            os.close(file)
-
-
-def _check(answer: Any) -> None:
-    if not isinstance(answer, dict):  # a source may have taken the process over
-        raise SourceError("it cannot be read: its process told nothing")
-    if "refused" in answer:
-        raise AdmissionError(str(answer["refused"])[:2000])
-    if "failed" in answer:
-        raise KernelError(str(answer["failed"])[:2000])
+        request = {**fields, "result": result, "tables": told}
+        file = read_apart(
+            request, files, size=size, seconds=seconds, connects=connects, watch=watch
+        )
+        return Result(file, versions)
 
 
 @contextlib.contextmanager
@@ -138,7 +112,7 @@ def _opened(
     files: list[int] = []
     told, versions = {}, {}
     try:
-        for name, (data_set, kind, match) in tables.items():
+        for name, (data_set, kind) in tables.items():
             refused = data_set.refusal(kind)
             if refused:
                 raise NotOfferedError(refused)
@@ -149,7 +123,7 @@ def _opened(
             versions[name] = _version(opened or source.paths(where, ()))
             told[name] = {
                 "kind": data_set.kind, "where": where, "files": list(numbers),
-                "description": data_set.public(), "type": str(kind), "match": list(match),
+                "description": data_set.public(), "type": str(kind),
                 "arguments": dict(data_set.arguments),
             }  # fmt: skip
         yield files, told, versions
@@ -164,6 +138,8 @@ def _version(files: Sequence[int | str]) -> str | None:
     for each in files:
         with contextlib.suppress(OSError):  # a log of a database that is not there
             found = os.stat(each)
+            if not found.st_nlink:  # a memory file, which is another one each time
+                continue
             there = True
             facts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
             seen.update(repr(facts).encode())

@@ -24,8 +24,9 @@ from mplang_data.sources.csv_file import CsvFiles
 from mplang_data.sources.csv_options import CsvOptions
 from mplang_data.sources.csv_proposal import proposal_of
 from mplang_data.sources.csv_words import Fields, Schema
-from mplang_data.sources.files import Files, close_all, mapped, open_files
+from mplang_data.sources.files import Files, mapped, open_files
 from mplang_data.sources.npy_file import read_head
+from mplang_data.sources.source import close_all
 
 KINDS = ("parquet", "csv", "arrow", "npy")  # that tell their types
 

@@ -33,7 +33,7 @@ from mplang_data.reading import Asked, can_query, query, read
 from mplang_data.sources import source_of
 from mplang_data.stored.entry import read_entries
 
-RELEASED = 1000  # sessions that are remembered: their questions may still wait for a thread
+MAX_ENDED = 10_000  # sessions that have ended, and may have a question on its way
 log = logging.getLogger("mplang.data")
 
 
@@ -111,8 +111,8 @@ class DataSetServer:
     def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
         self._sets = data_sets
         self._settings = settings
-        self._released = OrderedDict[str, None]()  # names of sessions
         self._ends: dict[str, set[Callable[[], None]]] = {}  # of processes, by session
+        self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
 
     def check(self) -> None:
         """Compare the data sets with their sources, in confined processes.
@@ -230,11 +230,13 @@ class DataSetServer:
             result = query(tables, question.sql, gives, self._settings, watch)
             return {"versions": dict(result.versions)}, (result.file,), None
         (asked,) = tables.values()
+        result = read(asked, watch)
         fields = {
             "format": "arrow" if isinstance(asked.kind, TableType) else "npy",
             "description": asked.data_set.public(),
+            "versions": dict(result.versions),
         }
-        return fields, (read(asked, watch).file,), None
+        return fields, (result.file,), None
 
     @contextlib.contextmanager
     def _watched(
@@ -255,20 +257,18 @@ class DataSetServer:
 
         ends = self._ends.setdefault(asker.session, set())
         ends.add(end)
+        if asker.session in self._ended:
+            self.release(asker.session)
         try:
-            if asker.session in self._released:
-                end()
             yield report
         finally:
             ends.discard(end)
-            if asker.session in self._released:
-                self._ends.pop(asker.session, None)
 
     def release(self, session: str) -> None:
-        """End what reads data sets for a session, and what a thread of it is about to begin."""
-        self._released[session] = None
-        while len(self._released) > RELEASED:
-            self._released.popitem(last=False)
+        """End what reads data sets for a session, now or later."""
+        self._ended[session] = None  # before the processes that are known are ended
+        while len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
         for end in list(self._ends.pop(session, ())):
             end()
 

@@ -16,10 +16,11 @@ from mplang_core.ext import ConfigError, array_of, type_of
 from mplang_data import reading
 from mplang_data.client import Versions, query_here, result_of
 from mplang_data.description import Description, NoDataSetError, NotOfferedError, Ranges, check_name
-from mplang_data.holding import DataSet, Opened, checked
+from mplang_data.holding import DataSet
 from mplang_data.known import Catalogue
 from mplang_data.refusals import explaining
 from mplang_data.sources import engines as known_engines, source_of, source_of_path
+from mplang_data.sources.source import Opened, checked
 from mplang_data.stored import Storage
 
 log = logging.getLogger("mplang.data")

@@ -24,14 +24,13 @@ from mplang_core.ext import (
     AdmissionError,
     KernelError,
     MPLangError,
-    PluginLoadError,
     parse_base_type,
     plugin_manager,
 )
 from mplang_data.apart.child import Reach, Task, tell_connected, tell_progress
 from mplang_data.description import MAX_ROWS, Description, SourceError
-from mplang_data.holding import Opened, Queried, SourceQuery
 from mplang_data.sources import GROUP, source_of
+from mplang_data.sources.source import Opened, Queried, SourceQuery
 
 NAME = "whole"  # of a table that is read whole
 
@@ -39,7 +38,7 @@ NAME = "whole"  # of a table that is read whole
 def prepare() -> None:
     """Do before a fork what each of these processes needs."""
     for kind in plugin_manager.names(GROUP):
-        with contextlib.suppress(PluginLoadError):  # tells whoever has such a source
+        with contextlib.suppress(Exception):  # of a plugin; it tells whoever has such a source
             source_of(kind).prepare()
 
 
@@ -55,7 +54,7 @@ def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
                 each["arguments"],
             ),
             parse_base_type(each["type"]),
-            each["match"],
+            each.get("match", ()),
         )
         for name, each in asked["tables"].items()
     ]
@@ -81,13 +80,16 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         (table,) = tables
         (_write if table.opened.files else _write_selected)(file, table, asked)
         return {}
+    from mplang_ibis.ext import configure
+
+    configure(asked["settings"])
     gives, result = parse_base_type(asked["gives"]), asked["result"]
     assert isinstance(gives, TableType)
     try:
         with _writer(file, gives) as write:
             query = SourceQuery(
                 asked["sql"], gives, result["rows"], result["size"], asked["size"],
-                asked["seconds"], asked["settings"], _connected(asked), write,
+                asked["seconds"], _connected(asked), write,
                 progress=partial(tell_progress, asked["progress"]),
             )  # fmt: skip
             tables[0].opened.source.query(tables, query)
@@ -108,12 +110,12 @@ def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None
     kind = table.kind
     assert isinstance(kind, TableType)
     columns = ", ".join(quoted(name) for name, _ in kind.columns)
-    sql = f"SELECT {columns} FROM {quoted(NAME)}" + " WHERE false" * (not asked["rows"])
+    sql = f"SELECT {columns} FROM {quoted(NAME)}" + " WHERE false" * (not asked.get("rows", True))
     bare = table.opened._replace(description=Description(columns=dict(kind.columns)))
     try:
         with _writer(file, kind) as write:
             query = SourceQuery(
-                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"], {},
+                sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"],
                 _connected(asked), _limited(write, asked["result"]["size"]), ordered=False,
             )  # fmt: skip
             bare.source.query([table._replace(name=NAME, opened=bare)], query)

@@ -9,19 +9,20 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import duckdb
 from mplang_tables import arrow
 
 from mplang_core import TableType
-from mplang_core.ext import KernelError
+from mplang_core.ext import AdmissionError, KernelError
 from mplang_ibis import query, settings
 from mplang_ibis.bounds import Bounds
 from mplang_ibis.joins import check_joins
 from mplang_ibis.query import register as register
 from mplang_ibis.repeatable import may_use_threads
+from mplang_ibis.sql import check_names
 
 PROGRESS = 1.0  # seconds
 BATCH = 64 << 10  # rows
@@ -30,6 +31,11 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     name: value for name, value in query.LOCKED.items() if name != "enable_external_access"
 }
 _OF_QUERIES = (*query.OF_VALUES, duckdb.OutOfMemoryException, UnicodeDecodeError)
+_EXTREMES = "statistics_propagation"
+"""Optimizer that takes min and max of Parquet files from what these tell of their groups of rows.
+
+Where a column can have NaN, it takes that for the greatest number, though no row has it.
+"""
 _ready: list[duckdb.DuckDBPyConnection] = []
 
 
@@ -42,13 +48,8 @@ def prepare() -> None:
     _ready.append(_open())
 
 
-def connect(section: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-    """Return a connection that reads files and attaches databases, until :func:`leave`.
-
-    Args:
-        section: settings of this package in a worker's configuration, which this process takes.
-    """
-    settings.configure(section)
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads files and attaches databases, until :func:`leave`."""
     return _ready.pop() if _ready else _open()
 
 
@@ -100,6 +101,7 @@ def leave(con: duckdb.DuckDBPyConnection, paths: Sequence[str], memory: int) -> 
     con.execute("SET allowed_paths = $1", [list(paths)])
     con.execute("SET enable_external_access = false")
     con.execute(f"SET memory_limit = '{memory}B'")
+    con.execute(f"SET disabled_optimizers = '{_EXTREMES}'")  # for what checks ranges
 
 
 def run(
@@ -130,8 +132,14 @@ def run(
         DamagedError: a source cannot be read.
     """
     op, rows, size = "ibis.run", 0, 0
+    try:
+        check_names(list(names))
+    except ValueError as error:  # one may be of the file that is attached
+        raise AdmissionError(f"{op}: {error}") from error
     query.admit_on(con, sql, names)
     with query.limited(con, op, bounds.seconds):
+        if not _has_extremes(con, sql):
+            con.execute("SET disabled_optimizers = ''")
         con.execute(f"SET threads = {_threads(con, sql)}")
         con.execute("SET lock_configuration = true")
         bound = query.bind(con, sql)
@@ -149,6 +157,12 @@ def run(
             raise DamagedError(str(error)) from error
         check_joins(json.loads(con.get_profiling_information("json")), op)
     return rows
+
+
+def _has_extremes(con: duckdb.DuckDBPyConnection, sql: str) -> bool:
+    """Return whether SQL asks for the smallest or largest value of anything."""
+    names = (each.get("function_name", "") for each in query.nodes(query.parse_on(con, sql)))
+    return not {"min", "max"}.isdisjoint(name.lower() for name in names)
 
 
 def _threads(con: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -256,13 +256,13 @@ def parse(sql: str) -> dict[str, Any]:
         AdmissionError: it is anything else.
     """
     with _without_data() as con:
-        return _parse(con, sql)
+        return parse_on(con, sql)
 
 
 def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -> None:
     """Refuse SQL as :func:`admit` does, by a connection that is there."""
     try:
-        found = list(nodes(_parse(con, sql)))
+        found = list(nodes(parse_on(con, sql)))
     except RecursionError as error:
         raise AdmissionError("ibis.run: the SQL is nested too deep") from error
     ctes = {entry["key"] for node in found for entry in node.get("cte_map", {}).get("map", ())}
@@ -276,10 +276,11 @@ def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -
 
 _GENERATED = re.compile(r"t\d+")  # Ibis's names of subqueries
 _OPERATOR = re.compile(r"\W+")
+_PLACES = {"catalog", "schema"}  # a file that is attached has types and macros of its own
 
 
-def _parse(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """Return the syntax tree of the one SELECT."""
+def parse_on(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """Return the syntax tree of the one SELECT, as :func:`parse` does, by a connection."""
     if _SIGNS.search(sql):
         _refuse(f"over {MAX_SIGNS} plus and minus signs in a row")
     asked = "SELECT json_serialize_sql(?::VARCHAR, skip_null := true, skip_empty := true)"
@@ -329,11 +330,16 @@ def _check(node: dict[str, Any], known: Collection[str]) -> None:
             _refuse(f"{key.replace('_', ' ')}{why_not_repeatable(key)}")
     if kind == "BASE_TABLE":
         parts = [node.get(key) for key in ("catalog_name", "schema_name", "table_name")]
-        name = ".".join(filter(None, parts))
-        if name.lower() not in known:
+        *qualified, name = filter(None, parts)
+        if qualified or name.lower() not in known:
+            name = ".".join([*qualified, name])
             _refuse(f"the table {name!r}; declared are {', '.join(sorted(known))}")
+    if isinstance(kind, str) and kind.endswith("_TYPE_INFO") and not _PLACES.isdisjoint(node):
+        _refuse(f"the type {node.get('name')} of a catalog or a schema")
     if kind in ("FUNCTION", "WINDOW"):
         name = node["function_name"].lower()
+        if "catalog" in node or node.get("schema", "main") != "main":
+            _refuse(f"the function {name} of a catalog or a schema")
         if name not in FUNCTIONS and not _OPERATOR.fullmatch(name):
             _refuse(f"the function {name}{why_not_repeatable(name)}")
     if kind == "COLUMN_REF" and ".".join(node["column_names"]).lower() in PROCESS:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 from weakref import WeakKeyDictionary
 
@@ -21,30 +20,24 @@ from mplang_policy.decision import Decision, decide_program, decide_put
 from mplang_policy.envelope import Signed
 from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
-from mplang_policy.gate_refusals import full, other_log, over, shut, used_up
-from mplang_policy.ledger import Body, Ledger, LedgerError, Writing
+from mplang_policy.gate_log import GateLog
+from mplang_policy.gate_refusals import other_log, over, shut, used_up
+from mplang_policy.ledger import Body, LedgerError, Writing
 from mplang_policy.lineage import StoredLineage
 from mplang_policy.live_rules import LiveRules
 from mplang_policy.log_room import shortage
 from mplang_policy.names import Names
 from mplang_policy.owner_view import OwnerView, RulesInForce
 from mplang_policy.package_versions import INSTALLED, Packages
-from mplang_policy.quota import Quota, Used
+from mplang_policy.quota import Used
 from mplang_policy.record import refusal_of, shortened_fields
 from mplang_policy.request import Entity, Request, told
 from mplang_policy.rules import Rules
 from mplang_policy.signed_heads import GateKey, SignedHead
 from mplang_policy.standing import Standing
 from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
-from mplang_policy.stopping import listed, paused, set_paused, withdraw
+from mplang_policy.stopping import Stops
 from mplang_policy.witness import Witness
-
-ALWAYS = ("end", "failures reset")  # of what has begun, or the owner does: counted, not refused
-log = logging.getLogger("mplang.policy")
-
-
-class _FullError(Exception):
-    """What is to be recorded is more than a quota allows."""
 
 
 class Gate:
@@ -70,8 +63,7 @@ class Gate:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._party = party
-        self._log = config.log
+        self._party, self._path = party, config.log
         self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
         self._budgets, self._retention = config.budgets, config.retention
@@ -80,19 +72,16 @@ class Gate:
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
         self._started = False
         self._noted: set[tuple[str, tuple[str, ...]]] = set()  # approvals, and who has signed them
-        self._failure = ""  # why the log could not be written when that was last tried
         try:
-            self._ledger = Ledger(config.log, clock)
+            self._log = GateLog(party, config.log, Used(config.entries, config.bytes), clock)
+            self._ledger = self._log.ledger
             self._key = GateKey(config.log)
             self._witness = Witness(party, self._ledger, self._key)
-            self._most = Used(config.entries, config.bytes)
-            self._quota = Quota(party, self._most, clock, self._ledger.written)
         except LedgerError as error:
             raise ConfigError(f"field 'gate.log': {error}") from None
-        self._lineage = StoredLineage(party, self._ledger, self._recording, self._reading)
-        self._owner = OwnerView(
-            party, self._ledger, self._packages, self._recording, self._reading, self._configured
-        )
+        self._lineage = StoredLineage(self._log)
+        self._stops = Stops(self._log)
+        self._owner = OwnerView(self._log, self._packages, self._configured)
 
     def reload(
         self, fields: Mapping[str, object], worker: Mapping[str, object]
@@ -107,7 +96,7 @@ class Gate:
             ConfigError: the rules or a key is wrong, or the log is another one.
         """
         config = GateConfig.model_validate(fields)
-        if config.log != self._log:
+        if config.log != self._path:
             raise ConfigError("field 'gate.log': another log counts from a restart only")
         names, approvals = Names.of(worker), Approvals(config)
         rules = _live_rules(config, names)
@@ -115,8 +104,7 @@ class Gate:
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
             self._names = names
-            self._most = Used(config.entries, config.bytes)
-            self._quota.set_limit(self._most)
+            self._log.set_limit(Used(config.entries, config.bytes))
             self._retention = config.retention
 
         return commit
@@ -150,11 +138,8 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        try:
-            with self._ledger.writing() as writing:
-                record_configuration(writing, fields)
-        except LedgerError as error:
-            raise self._failed(error) from error
+        with self._log.using(), self._ledger.writing() as writing:
+            record_configuration(writing, fields)
 
     def note(self, subject: str, about: Body) -> None:
         """Record what has changed of the worker, if it has since the last such entry.
@@ -166,11 +151,8 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        try:
-            with self._ledger.writing() as writing:
-                record_change(writing, subject, subject, about)
-        except LedgerError as error:
-            raise self._failed(error) from error
+        with self._log.using(), self._ledger.writing() as writing:
+            record_change(writing, subject, subject, about)
 
     def expire(self, now: float, note: Callable[[Body], None]) -> None:
         """Delete what has expired of the log, which records that itself.
@@ -210,6 +192,11 @@ class Gate:
         return self._lineage
 
     @property
+    def stops(self) -> Stops:
+        """What the owner stops."""
+        return self._stops
+
+    @property
     def owner(self) -> OwnerView:
         """What the owner sees and changes while the worker runs."""
         return self._owner
@@ -228,10 +215,8 @@ class Gate:
         Raises:
             AdmissionError: the log cannot be read.
         """
-        try:
+        with self._log.using():
             return self._witness.seen(peers)
-        except LedgerError as error:
-            raise self._failed(error) from error
 
     def alarms(self) -> Sequence[Alarm]:
         """Return which logs were set back, a peer's or this party's; not yet cleared up.
@@ -239,7 +224,7 @@ class Gate:
         Raises:
             AdmissionError: the log cannot be read.
         """
-        with self._reading():
+        with self._log.using():
             return self._ledger.reading(read_alarms)
 
     def refuses(self) -> str:
@@ -248,11 +233,11 @@ class Gate:
             self._rules.current()
         except ConfigError as error:
             return str(error)
-        return self._failure
+        return self._log.failure
 
     def missing(self) -> dict[str, str]:
         """Return why nothing may run here, or soon, as the disk of the log is full."""
-        why = self.refuses() or shortage(self._log)
+        why = self.refuses() or shortage(self._path)
         return {"gate": why} if why else {}
 
     def open_approval(self, data: bytes, coordinator: str = "") -> Signed | None:
@@ -271,10 +256,8 @@ class Gate:
             raise AdmissionError(str(error)) from None
         if found is None or found.approval.party != self._party:
             return None
-        try:
+        with self._log.using():
             self._note_approvals([found], coordinator)
-        except LedgerError as error:
-            raise self._failed(error) from error
         return found
 
     def decide(self, run: RunRequest) -> Decision:
@@ -287,7 +270,7 @@ class Gate:
             AdmissionError: there are no valid rules, the log was set back, or the coordinator has
                 caused too much of it.
         """
-        self._check_quota(run.asked.coordinator)
+        self._log.check_quota(run.asked.coordinator)
         rules = self._current(run.about())
         self._check_seen(run)
         decision = self._decided(rules, run.asked, approved=False)
@@ -331,7 +314,7 @@ class Gate:
         about, approval, asked = run.about(), decision.approval, run.asked
         head: SignedHead | None = None
         wanted = charges(asked.spends, asked.party)
-        with self._recording(asked.coordinator) as writing:
+        with self._log.recording(asked.coordinator) as writing:
             spent = writing.spent()
             refused = over_budget(wanted, spent, asked.coordinator, self._budgets)
             error = over(self._party, refused, asked, wanted, spent, self._budgets)
@@ -370,7 +353,7 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        with self._recording(coordinator, always=True) as writing:
+        with self._log.recording(coordinator, always=True) as writing:
             noted = self._witness.note(writing, run, heads)
             if about:
                 writing.add("end", shortened_fields({**about, "heads": noted}))
@@ -403,14 +386,14 @@ class Gate:
         Raises:
             AdmissionError: they do not.
         """
-        self._check_quota(coordinator)
+        self._log.check_quota(coordinator)
         about = {"coordinator": coordinator, "session": session, "value": name, "bytes": size}
         resource = Entity("Party", self._party)
         request = Request(coordinator, "put", resource, {"mode": mode})
         decision = decide_put(self._current(about), request, self._party)
         if not decision.allowed:
             self._refuse(about, decision)
-        with self._recording(coordinator) as writing:
+        with self._log.recording(coordinator) as writing:
             body = {**about, "rules": _rules_of(decision, writing)}
             writing.add("put", shortened_fields(body))
 
@@ -424,61 +407,7 @@ class Gate:
         Raises:
             AdmissionError: it cannot be recorded, so it may not happen.
         """
-        self._record(kind, about)
-
-    def revoked(self) -> Collection[str]:
-        """Return the names of the approvals that were revoked.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-        with self._reading():
-            return self._ledger.revoked()
-
-    def paused(self) -> Collection[str]:
-        """Return the coordinators that the owner lets run nothing.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-        with self._reading():
-            return paused(self._ledger)
-
-    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
-        """Remember that a coordinator is paused, or that it is not any more, and record it.
-
-        Args:
-            coordinator: its name.
-            by: who wants it.
-            paused: whether it is.
-
-        Raises:
-            AdmissionError: it cannot be recorded.
-        """
-        with self._recording(coordinator, always=True) as writing:
-            set_paused(writing, coordinator, paused=paused)
-            fields = {"coordinator": coordinator, "by": by}
-            writing.add("paused" if paused else "resumed", shortened_fields(fields))
-
-    def stop(self, coordinator: str, runs: Collection[str], about: Body) -> None:
-        """Withdraw runs, and record that the owner has stopped them.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names.
-            about: plain data.
-
-        Raises:
-            AdmissionError: it cannot be recorded.
-        """
-        with self._recording(coordinator, always=True) as writing:
-            withdraw(writing, coordinator, runs)
-            fields = {"coordinator": coordinator, **about, "runs": listed(runs)}
-            writing.add("stopped", shortened_fields(fields))
-
-    def _record(self, kind: str, about: Body) -> None:
-        with self._recording(str(about.get("coordinator")), always=kind in ALWAYS) as writing:
-            writing.add(kind, shortened_fields(about))
+        self._log.record(kind, about)
 
     # -- deciding
 
@@ -486,7 +415,7 @@ class Gate:
         try:
             return self._rules.current()
         except ConfigError as error:
-            self._record("refusal", {**about, "why": f"there are no valid rules: {error}"})
+            self._log.record("refusal", {**about, "why": f"there are no valid rules: {error}"})
             raise shut(self._party, "rules", str(about["coordinator"])) from error
 
     def _decided(self, rules: Rules, asked: ProgramRequest, *, approved: bool) -> Decision:
@@ -501,16 +430,16 @@ class Gate:
         """Refuse to run if somebody remembers an entry of the log that is not there any more."""
         seen = {run.asked.coordinator: run.receipt} if run.receipt else {}
         seen |= run.seen
-        with self._reading():
+        with self._log.using():
             missing = self._witness.missing(seen)
             alarmed = {each.party for each in self._ledger.reading(read_alarms) if each.log == OWN}
         asking = {run.asked.coordinator, *run.asked.names}
         if missing is None and alarmed & asking:  # they remember no more than there is
-            with self._recording(run.asked.coordinator, always=True) as writing:
+            with self._log.recording(run.asked.coordinator, always=True) as writing:
                 writing.changed(lambda file: clear_alarms(file, OWN, asking))
         if missing is not None:
             who, why = missing
-            with self._recording(run.asked.coordinator) as writing:
+            with self._log.recording(run.asked.coordinator) as writing:
                 writing.add("refusal", shortened_fields({**run.about(), "why": why}))
                 if self._witness.has_sealed(seen[who]):  # else whoever says so may lie
                     writing.changed(lambda file: add_alarm(file, Alarm(OWN, who, run.shared)))
@@ -524,11 +453,9 @@ class Gate:
         Raises:
             AdmissionError: the log cannot be read.
         """
-        try:
+        with self._log.using():
             self._note_approvals(self._approvals.read())
             standing = Standing.of(self._ledger, self._packages)
-        except LedgerError as error:
-            raise self._failed(error) from error
         asked = run.asked
         wanted = Wanted(asked, run.inputs, self._party, decision.requests)
         found, remarks = [], []
@@ -549,53 +476,11 @@ class Gate:
         self, about: Body, decision: Decision, paths: Sequence[Sequence[str]] = ()
     ) -> NoReturn:
         text = decision.text(self._party, paths)
-        with self._recording(str(about.get("coordinator"))) as writing:
+        with self._log.recording(str(about.get("coordinator"))) as writing:
             rules = _rules_of(decision, writing)
             body = {**about, **refusal_of(decision), "why": text, "rules": rules}
             writing.add("refusal", shortened_fields(body))
         raise AdmissionError(text, refusals=decision.refusals(self._party, paths))
-
-    @contextlib.contextmanager
-    def _recording(self, coordinator: str, *, always: bool = False) -> Iterator[Writing]:
-        """Write into the log inside of ``with``, if it is within a coordinator's quota."""
-        try:
-            with self._ledger.writing() as writing:
-                yield writing
-                why = "" if always else self._quota.refusal(coordinator, writing.used)
-                if why:
-                    raise _FullError(why)  # so that nothing of it is written
-                self._quota.count(coordinator, writing.used)
-        except LedgerError as error:
-            raise self._failed(error) from error
-        except _FullError as error:
-            raise self._full(coordinator, str(error)) from None
-        self._failure = ""
-
-    def _check_quota(self, coordinator: str) -> None:
-        why = self._quota.refusal(coordinator)
-        if why:
-            raise self._full(coordinator, why)
-
-    def _full(self, coordinator: str, why: str) -> AdmissionError:
-        """Have on record that a quota is used up, once a day, and nothing that it refuses."""
-        if self._quota.is_first(coordinator):
-            last = f"(more of today are not on record) {why}"
-            with self._recording(coordinator, always=True) as writing:
-                writing.add("refusal", shortened_fields({"coordinator": coordinator, "why": last}))
-        return full(self._party, coordinator, why, self._most)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Read the log inside of ``with``."""
-        try:
-            yield
-        except LedgerError as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: LedgerError) -> AdmissionError:
-        self._failure = str(error)
-        log.error("nothing runs: %s", error)
-        return shut(self._party, "log")
 
 
 def _live_rules(config: GateConfig, names: Names) -> LiveRules:

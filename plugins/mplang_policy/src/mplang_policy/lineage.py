@@ -7,13 +7,13 @@ the runs whose stored values were loaded. What one of them has made may have flo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from collections.abc import Collection
+from typing import NamedTuple
 
 from mplang_analysis import RunRequest
 
-from mplang_policy.ledger import Body, Ledger, Writing
+from mplang_policy.gate_log import GateLog
+from mplang_policy.ledger import Body, Writing
 from mplang_policy.quota import Used
 from mplang_policy.record import shortened_fields
 
@@ -34,36 +34,17 @@ class Notice(NamedTuple):
     party: str
 
 
-class QuotaRecording(Protocol):
-    """Method that opens a change of the ledger within the quota of a coordinator."""
-
-    def __call__(
-        self, coordinator: str, *, always: bool = False
-    ) -> AbstractContextManager[Writing]:
-        """Return the change, inside of ``with``."""
-
-
 class StoredLineage:
     """Lineage of what runs have stored, as a gate remembers it. Safe for threads, as its ledger is.
 
     Its methods raise an ``AdmissionError`` if the ledger cannot be used.
 
     Args:
-        party: name of the party.
-        ledger: its ledger.
-        recording: opens a change of the ledger.
-        reading: reports that the ledger cannot be read.
+        log: the log of the gate.
     """
 
-    def __init__(
-        self,
-        party: str,
-        ledger: Ledger,
-        recording: QuotaRecording,
-        reading: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self._party, self._ledger = party, ledger
-        self._recording, self._reading = recording, reading
+    def __init__(self, log: GateLog) -> None:
+        self._log, self._ledger = log, log.ledger
         self._marks: tuple[int, ...] = ()  # how much was withdrawn when notices were looked for
         self._notices: list[Notice] = []
 
@@ -85,7 +66,7 @@ class StoredLineage:
         for source in sorted(set(run.loaded)):
             _insert(writing, _REST, *about, source)
         for rank, party in enumerate(asked.names):
-            if party != self._party:
+            if party != self._log.party:
                 # where nothing is stored, nobody has to know, but each may say that it is withdrawn
                 row = *about, party, int(rank not in storing)
                 _insert(writing, "INSERT OR IGNORE INTO partners VALUES (?, ?, ?, ?)", *row)
@@ -101,7 +82,7 @@ class StoredLineage:
         Raises:
             AdmissionError: it cannot be recorded.
         """
-        with self._recording(coordinator) as writing:
+        with self._log.recording(coordinator) as writing:
             _insert(writing, _REST, coordinator, run, source)
 
     def withdrawn(self, coordinator: str, runs: Collection[str]) -> set[str]:
@@ -116,7 +97,7 @@ class StoredLineage:
         Raises:
             AdmissionError: the log cannot be read.
         """
-        with self._reading():
+        with self._log.using():
             return {run for run in runs if self._ledger.rows(_WITHDRAWN, coordinator, run)}
 
     def withdraw(self, coordinator: str, run: str, sender: str | None, about: Body) -> bool:
@@ -131,7 +112,7 @@ class StoredLineage:
         Returns:
             Whether that party takes part in such a run which has stored something.
         """
-        with self._recording(coordinator, always=True) as writing:
+        with self._log.recording(coordinator, always=True) as writing:
             if not writing.changed(lambda file: _notify(file, coordinator, run, sender)):
                 return False
             if writing.changed(lambda file: _stop(file, coordinator, run)):
@@ -141,7 +122,7 @@ class StoredLineage:
 
     def notices(self) -> Collection[Notice]:
         """Return the notices that other parties have not answered."""
-        with self._reading():
+        with self._log.using():
             marks = self._ledger.reading(_count)
             if marks != self._marks:
                 rows = self._ledger.rows(_NOTICES)
@@ -151,7 +132,7 @@ class StoredLineage:
     def notified(self, notice: Notice) -> None:
         """Record that a party has answered a notice."""
         coordinator, run, party = notice
-        with self._recording(coordinator, always=True) as writing:
+        with self._log.recording(coordinator, always=True) as writing:
             writing.changed(lambda file: _notify(file, coordinator, run, party))
         self._notices = [each for each in self._notices if each != notice]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from mplang_core.ext import ConfigError
 from mplang_policy.approval import Approval
 from mplang_policy.approvals import Approvals
 from mplang_policy.envelope import Signed
-from mplang_policy.ledger import Ledger
-from mplang_policy.lineage import QuotaRecording
+from mplang_policy.gate_log import GateLog
 from mplang_policy.names import Names
 from mplang_policy.package_versions import Packages
 from mplang_policy.record import shortened_fields
@@ -42,25 +40,15 @@ class OwnerView:
     Its methods raise an ``AdmissionError`` if the ledger cannot be used.
 
     Args:
-        party: name of the party.
-        ledger: its ledger.
+        log: the log of the gate.
         packages: what is installed.
-        recording: opens a change of the ledger.
-        reading: reports that the ledger cannot be read.
         configured: returns what counts now.
     """
 
     def __init__(
-        self,
-        party: str,
-        ledger: Ledger,
-        packages: Packages,
-        recording: QuotaRecording,
-        reading: Callable[[], AbstractContextManager[None]],
-        configured: Callable[[], RulesInForce],
+        self, log: GateLog, packages: Packages, configured: Callable[[], RulesInForce]
     ) -> None:
-        self._party, self._ledger, self._packages = party, ledger, packages
-        self._recording, self._reading, self._configured = recording, reading, configured
+        self._log, self._packages, self._configured = log, packages, configured
 
     def rules(self) -> list[Row]:
         """Return the files of the rules that count, with their texts; or why there are none."""
@@ -75,13 +63,13 @@ class OwnerView:
     def approvals(self) -> list[Row]:
         """Return the approvals of the folder, and whether they count, whatever the program is."""
         kept, rules, names = self._configured()
-        with self._reading():
-            standing = Standing.of(self._ledger, self._packages)
+        with self._log.using():
+            standing = Standing.of(self._log.ledger, self._packages)
         rows = []
         for signed in kept.read():
             state, why = state_of(kept, standing, signed)
             if state == COUNTS:
-                why = refusal_of_worker(signed.approval, self._party, names, rules)
+                why = refusal_of_worker(signed.approval, self._log.party, names, rules)
                 state = "refused" if why else state
             rows.append(approval_row(signed, standing, state, why))
         return rows
@@ -93,7 +81,7 @@ class OwnerView:
             approval: its name.
             by: who wants it.
         """
-        with self._recording("", always=True) as writing:
+        with self._log.recording("", always=True) as writing:
             if writing.revoke(approval):
                 writing.add(REVOKED, shortened_fields({"approval": approval, "by": by}))
 

@@ -4,40 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mplang_policy.ledger import Ledger, Writing
+from mplang_policy.gate_log import GateLog
+from mplang_policy.ledger import Body
+from mplang_policy.record import shortened_fields
 
 MAX_LISTED = 20  # runs of an entry of the log
 
 
-def withdraw(writing: Writing, coordinator: str, runs: Collection[str]) -> None:
-    """Withdraw the results of runs.
+class Stops:
+    """What the owner of a gate stops. Safe for threads, as its log is.
 
     Args:
-        writing: a change of the ledger.
-        coordinator: whose runs they are.
-        runs: their names.
+        log: the log of the gate.
     """
-    for run in runs:
-        writing.change("INSERT OR IGNORE INTO stopped VALUES (?, ?)", coordinator, run)
 
+    def __init__(self, log: GateLog) -> None:
+        self._log = log
 
-def paused(ledger: Ledger) -> set[str]:
-    """Return the coordinators that are paused."""
-    return {name for (name,) in ledger.rows("SELECT coordinator FROM paused")}
+    def revoked(self) -> Collection[str]:
+        """Return the names of the approvals that were revoked.
 
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._log.using():
+            return self._log.ledger.revoked()
 
-def set_paused(writing: Writing, coordinator: str, *, paused: bool) -> None:
-    """Remember that a coordinator is paused, or forget it.
+    def paused(self) -> Collection[str]:
+        """Return the coordinators that the owner lets run nothing.
 
-    Args:
-        writing: a change of the ledger.
-        coordinator: its name.
-        paused: whether it is.
-    """
-    if paused:
-        writing.change("INSERT OR IGNORE INTO paused VALUES (?, ?)", coordinator, writing.now)
-    else:
-        writing.change("DELETE FROM paused WHERE coordinator = ?", coordinator)
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+        with self._log.using():
+            return {name for (name,) in self._log.ledger.rows("SELECT coordinator FROM paused")}
+
+    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
+        """Remember that a coordinator is paused, or that it is not any more, and record it.
+
+        Args:
+            coordinator: its name.
+            by: who wants it.
+            paused: whether it is.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._log.recording(coordinator, always=True) as writing:
+            if paused:
+                writing.change(
+                    "INSERT OR IGNORE INTO paused VALUES (?, ?)", coordinator, writing.now
+                )
+            else:
+                writing.change("DELETE FROM paused WHERE coordinator = ?", coordinator)
+            fields = {"coordinator": coordinator, "by": by}
+            writing.add("paused" if paused else "resumed", shortened_fields(fields))
+
+    def stop(self, coordinator: str, runs: Collection[str], about: Body) -> None:
+        """Withdraw the results of runs, and record that the owner has stopped them.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+        with self._log.recording(coordinator, always=True) as writing:
+            for run in runs:
+                writing.change("INSERT OR IGNORE INTO stopped VALUES (?, ?)", coordinator, run)
+            fields = {"coordinator": coordinator, **about, "runs": listed(runs)}
+            writing.add("stopped", shortened_fields(fields))
 
 
 def listed(runs: Collection[str]) -> list[str]:

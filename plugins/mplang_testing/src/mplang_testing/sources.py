@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import mplang_core as mp
 from mplang_core import BaseType, TableType, TensorType
 from mplang_testing.suite import Suite, complain
 from mplang_testing.waiting import wait_until
@@ -97,21 +98,21 @@ class SourceSuite(Suite, kit=True):
         """Open and read a source; close its files."""
         files = self._source.open(place, kind)
         try:
-            found = self._source.read(files, kind)
+            value = self._source.read(files, kind)
         finally:
             for file in files:
                 os.close(file)
-        return found.to_table() if hasattr(found, "to_table") else found
+        return value.to_table() if hasattr(value, "to_table") else value
 
     def _probe(self, place: str, kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Open and probe a source; close its files."""
         files = self._source.open(place, kind, match, rows=False)
         try:
-            found: int | None = self._source.probe(files, kind, match)
+            rows: int | None = self._source.probe(files, kind, match)
         finally:
             for file in files:
                 os.close(file)
-        return found
+        return rows
 
     def _refused(self, place: str, kind: BaseType, folder: Path) -> None:
         """Check that reading is refused, by an error that does not tell the place."""
@@ -189,6 +190,36 @@ class SourceSuite(Suite, kit=True):
             self._probe(place, TableType(((first, kind),)), (second,))
         with pytest.raises(SourceError, match="no column 'not_there', which may be matched on"):
             self._probe(place, self._type, ("not_there",))
+
+    def test_sql_gives_what_it_gives_on_the_rows(self, place: str) -> None:
+        """Compare groups of a join of two data sets, run where they are, with DuckDB's of rows."""
+        if isinstance(self.data, np.ndarray):
+            return
+        ibis = pytest.importorskip("mplang_ibis.ext")
+        from mplang_tables import table_type
+
+        a, b = (ibis.quoted(name) for name, _ in self._type.columns[:2])
+        sql = (
+            f"SELECT t.{b}, count(*) AS n, count(u.{a}) AS m FROM t, u "
+            f"WHERE t.{a} = u.{a} OR t.{b} IS NULL GROUP BY t.{b} ORDER BY n, t.{b}"
+        )
+        data_set = {"source": f"{self.kind}:{place}", "columns": dict(self._type.columns)}
+
+        def program() -> mp.MPObject:
+            t, u = mp.dataset("owner", "t"), mp.dataset("owner", "u")
+            return mp.sql("owner", sql.replace("FROM t, u", "FROM {t} t, {u} u"), t=t, u=u)
+
+        spec, data = mp.ClusterSpec([{"name": "owner"}]), {"t": data_set, "u": data_set}
+        with mp.Simulator(spec, data={"owner": data}) as host:
+            result = mp.fetch(host, mp.evaluate(host, program))
+        expected = ibis.run_sql(sql, dict.fromkeys("tu", self._value), table_type(result))
+        if not result.equals(expected):
+            complain(
+                f"SQL over {self.kind} gives something else than over its rows",
+                expected=expected,
+                got=result,
+                fix="answer as DuckDB does, or refuse what is answered in another way",
+            )
 
     def test_another_type_is_refused(self, place: str, tmp_path: Path) -> None:
         """A number is not read as another one, silently."""

@@ -2,6 +2,12 @@
 
 It imports once what they need, has no file, key or connection but that to its client, and forks one
 process for each thing that is to be done. So that takes milliseconds.
+
+It is no :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
+has in its memory what an owner prepares for sessions, and spare children that wait for one; what
+reads the files of strangers is forked from a process that has neither. A request brings up to 250
+open files, and a socket on which its end is told, so that a client waits for its own alone. And
+simulators and ``mplang data`` read sources where no worker is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +27,6 @@ from mplang_data.apart import child
 
 PR_SET_NAME, NAME = 15, b"mplang-sources"
 MAX_FILES = 250  # sent at once: the kernel takes 253
-_PRELOADED = ("pyarrow", "mplang_data.source_reader")
 
 
 def main(number: int) -> None:
@@ -33,12 +38,7 @@ def main(number: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_NAME, NAME)  # what ps shows
     for each in (signal.SIGINT, signal.SIGTERM):  # the client decides
         signal.signal(each, signal.SIG_IGN)
-    for module in _PRELOADED:
-        with contextlib.suppress(ImportError):  # of a package that is not installed
-            importlib.import_module(module)
-    query = sys.modules.get("mplang_data.source_reader")
-    if query is not None:
-        query.prepare()
+    importlib.import_module("mplang_data.source_reader").prepare()
     gc.freeze()  # so that a child does not copy it when it collects garbage
     _Server(socket.socket(fileno=number)).serve()
 

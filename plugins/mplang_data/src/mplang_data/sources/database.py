@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from mplang_core import BaseType, TableType
+from mplang_data.apart import TIMEOUT
+from mplang_data.apart.child import Reach
 from mplang_data.apart.database import PORT
+from mplang_data.apart.rows import read_apart
 from mplang_data.description import SIZE, SourceError, SourceUnreachableError
 from mplang_data.sources import postgresql_engine
 from mplang_data.sources.arrow_file import ArrowFiles
-
-if TYPE_CHECKING:
-    from mplang_data.apart.child import Reach
-    from mplang_data.holding import DataSet, Queried, SourceQuery
+from mplang_data.sources.source import Placed, Queried, SourceQuery
 
 CONNECT_TIMEOUT = 5.0  # seconds
 
@@ -56,12 +57,13 @@ class Database(ArrowFiles):
         """Read the columns of a table; see :class:`mplang_data.Source`."""
         if not isinstance(kind, TableType):
             raise SourceError(f"it is a table, and not {kind}")
-        from mplang_data.holding import DataSet
-        from mplang_data.reading import Asked, read
-
-        source = f"{self.kind}:{where}"
-        data_set = DataSet(source=source, columns=dict(kind.columns), size=size)
-        return [read(Asked(data_set, kind, match), rows=rows).file]
+        table = {
+            "kind": self.kind, "where": where, "files": self.files(where, kind), "type": str(kind),
+            "description": {"columns": dict(kind.columns)}, "match": list(match), "arguments": {},
+        }  # fmt: skip
+        request = {"tables": {"": table}, "rows": rows, "result": {"size": size}}
+        connects = self.engine is not None
+        return [read_apart(request, [], size=size, seconds=TIMEOUT, connects=connects)]
 
     def files(self, where: str, kind: BaseType, *, size: int = SIZE) -> list[int]:
         """Return none; see :class:`mplang_data.Source`."""
@@ -94,7 +96,7 @@ class PostgreSql(Database):
         except (OSError, ValueError) as error:
             raise SourceUnreachableError("its server takes no connections") from error
 
-    def engine_key(self, data_set: DataSet, kind: BaseType) -> str | None:
+    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
         """Return its server and account; see :class:`mplang_data.Source`."""
         floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
         if data_set.nan is not None and floats:
@@ -120,13 +122,18 @@ class DuckDbFile(Database):
     kind = "duckdb"
 
     def reach(self, where: str) -> None:
-        """Check that the file is there; read nothing.
+        """Check that the file is there, and nobody writes to it; read nothing.
 
         Raises:
             SourceUnreachableError: it is not.
         """
+        path, flags = where.rpartition("#")[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
         try:
-            os.close(os.open(where.rpartition("#")[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+            file = os.open(path, flags)
+            try:
+                fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # as DuckDB does
+            finally:
+                os.close(file)
         except OSError as error:
             raise SourceUnreachableError("its file cannot be reached") from error
 

@@ -6,15 +6,13 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mplang_core import TableType
+from mplang_core import BaseType, TableType
 from mplang_data.apart import MAX_TOLD
 from mplang_data.apart.child import Reach
 from mplang_data.description import SourceError
-
-if TYPE_CHECKING:  # which imports this module
-    from mplang_data.holding import Queried, SourceQuery
+from mplang_data.sources.source import Placed, Queried, Source, SourceQuery
 
 _IMPORTS = (
     "mplang_data.columns", "mplang_data.relations", "mplang_tables.arrow", "pyarrow.csv",
@@ -22,9 +20,40 @@ _IMPORTS = (
 )  # fmt: skip
 
 
-@functools.cache
-def prepare() -> None:
-    """Do before a fork what each process needs, once: imports, and a connection."""
+class QueriedByDuckDb(Source):
+    """Source over which DuckDB runs SQL."""
+
+    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
+        """Return one key for all; see :class:`mplang_data.Source`."""
+        return "duckdb"
+
+    def prepare(self) -> None:
+        """Import what reads files, and open a connection; see :class:`mplang_data.Source`."""
+        _prepare()
+
+    def access(self, tables: Sequence[Queried], size: int) -> Reach:
+        """Return the files; see :class:`mplang_data.Source`."""
+        return Reach(readable=_paths(tables), written=size + MAX_TOLD, imports=_IMPORTS)
+
+    def query(self, tables: Sequence[Queried], asked: SourceQuery) -> None:
+        """Run one SELECT; see :class:`mplang_data.Source`."""
+        from mplang_ibis.ext import Bounds, at_source
+
+        con = at_source.connect()
+        at_source.leave(con, _paths(tables), asked.memory)
+        for each in tables:
+            _attach(con, each)
+        bounds = Bounds(asked.rows, asked.size, asked.seconds)
+        names = [each.name for each in tables]
+        try:
+            with at_source.reported(con, asked.progress):
+                at_source.run(con, asked.sql, names, asked.gives, bounds, asked.write)
+        except at_source.DamagedError as error:
+            raise SourceError("it is damaged") from error
+
+
+@functools.cache  # of all such kinds
+def _prepare() -> None:
     for module in _IMPORTS:
         importlib.import_module(module)
     with contextlib.suppress(ImportError):  # without SQL, rows are read
@@ -33,31 +62,9 @@ def prepare() -> None:
         at_source.prepare()
 
 
-def access(tables: Sequence[Queried], size: int) -> Reach:
-    """Return what a process reaches; see :meth:`mplang_data.Source.access`."""
-    return Reach(readable=_paths(tables), written=size + MAX_TOLD, imports=_IMPORTS)
-
-
 def _paths(tables: Sequence[Queried]) -> list[str]:
     opened = [(each.opened.source, each) for each in tables]
     return [path for source, each in opened for path in source.paths(each.where, each.opened.files)]
-
-
-def query(tables: Sequence[Queried], asked: SourceQuery) -> None:
-    """Run one SELECT; see :meth:`mplang_data.Source.query`."""
-    from mplang_ibis.ext import Bounds, at_source
-
-    con = at_source.connect(asked.settings)
-    at_source.leave(con, _paths(tables), asked.memory)
-    for each in tables:
-        _attach(con, each)
-    bounds = Bounds(asked.rows, asked.size, asked.seconds)
-    names = [each.name for each in tables]
-    try:
-        with at_source.reported(con, asked.progress):
-            at_source.run(con, asked.sql, names, asked.gives, bounds, asked.write)
-    except at_source.DamagedError as error:
-        raise SourceError("it is damaged") from error
 
 
 def _attach(con: Any, table: Queried) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 from mplang_core import BaseType
 from mplang_data.description import SIZE, SourceError, SourceUnreachableError
-from mplang_data.sources import Source
+from mplang_data.sources.duckdb_engine import QueriedByDuckDb
+from mplang_data.sources.source import close_all
 
 MAX_FILES = 128  # of one data set, which an engine has open while it reads
 _libc = ctypes.CDLL(None)
@@ -26,7 +27,7 @@ _FAILED = ctypes.c_void_p(-1).value
 _ESCAPED = re.compile(r"\[([*?[])\]")  # as glob.escape writes it
 
 
-class Files(Source):
+class Files(QueriedByDuckDb):
     """Source of files; see :class:`mplang_data.Source`."""
 
     @abstractmethod
@@ -128,12 +129,6 @@ def _open(path: str, folder: str) -> int:
         os.close(file)
         raise
     return file
-
-
-def close_all(files: Sequence[int]) -> None:
-    """Close descriptors."""
-    for file in files:
-        os.close(file)
 
 
 def mapped(file: int) -> Any:

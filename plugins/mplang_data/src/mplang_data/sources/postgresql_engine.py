@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mplang_confinement import give_up_calls
 from mplang_tables.ext import quoted
@@ -16,9 +16,7 @@ from mplang_core import TableType
 from mplang_data.apart import MAX_TOLD, database
 from mplang_data.apart.child import Reach
 from mplang_data.description import SourceError
-
-if TYPE_CHECKING:  # which imports this module
-    from mplang_data.holding import Queried, SourceQuery
+from mplang_data.sources.source import Queried, SourceQuery
 
 CONNECT_TIMEOUT = 30  # seconds
 _IMPORTS = ("psycopg", "mplang_ibis.ext", "mplang_data.relations")
@@ -46,12 +44,11 @@ def query(tables: Sequence[Queried], asked: SourceQuery) -> None:
     """Run one SELECT; see :meth:`mplang_data.Source.query`."""
     import psycopg
     import pyarrow as pa  # type: ignore[import-untyped]
-    from mplang_ibis.ext import Bounds, Offered, UnfitTableError, configure, run_on_postgresql
+    from mplang_ibis.ext import Bounds, Offered, UnfitTableError, run_on_postgresql
 
     from mplang_data.relations import Published
 
     os.environ.setdefault("PGCONNECT_TIMEOUT", str(CONNECT_TIMEOUT))
-    configure(asked.settings)
     bounds = Bounds(asked.rows, asked.size, asked.seconds)
     offered = {each.name: Offered(_kind(each), _parts(each)) for each in tables}
     with psycopg.connect(url_of(tables[0].where), autocommit=True) as connection:

@@ -13,7 +13,7 @@ from mplang_analysis import StorageUse
 
 from mplang_core import BaseType, Mask
 from mplang_core.ext import AdmissionError, KernelContext, WireError
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import close_all
 from mplang_data.stored import values
 from mplang_data.stored.entry import NO_SINK, StoreError
 from mplang_data.stored.run import Storage, StoreRun

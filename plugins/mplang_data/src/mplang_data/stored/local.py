@@ -14,7 +14,7 @@ from mplang_analysis import Followed, Stored, storage_of
 
 from mplang_core import Program
 from mplang_core.ext import AdmissionError
-from mplang_data.sources.files import close_all
+from mplang_data.sources.source import close_all
 from mplang_data.stored.entry import Entry, Held, StoreError
 from mplang_data.stored.run import StoreRun, resolve_loads
 from mplang_data.stored.seal import MIN_KEY

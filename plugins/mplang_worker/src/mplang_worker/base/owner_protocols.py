@@ -2,8 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class OwnerStops(Protocol):
+    """What the owner of a gate stops: runs, whose results nobody loads, and coordinators."""
+
+    def revoked(self) -> Collection[str]:
+        """Return the names of the approvals that were revoked.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def paused(self) -> Collection[str]:
+        """Return the coordinators that the owner lets run nothing.
+
+        Raises:
+            AdmissionError: the log cannot be read.
+        """
+
+    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
+        """Remember that a coordinator is paused, or that it is not any more, and record it.
+
+        Args:
+            coordinator: its name.
+            by: who wants it.
+            paused: whether it is.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
+
+    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, object]) -> None:
+        """Withdraw runs, and append to the log that the owner has stopped them.
+
+        Args:
+            coordinator: whose runs they are.
+            runs: their names.
+            about: plain data.
+
+        Raises:
+            AdmissionError: it cannot be recorded.
+        """
 
 
 @runtime_checkable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from mplang_analysis import DataQuestion, RunRequest, StorageUse, Stored
 
 from mplang_worker.base.lineage_protocols import RunLineage
-from mplang_worker.base.owner_protocols import OwnerControl
+from mplang_worker.base.owner_protocols import OwnerControl, OwnerStops
 
 Ask: TypeAlias = Callable[
     [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
@@ -274,6 +274,10 @@ class Gate(Protocol):
         """What stored values rest on."""
 
     @property
+    def stops(self) -> OwnerStops:
+        """What its owner stops."""
+
+    @property
     def owner(self) -> OwnerControl:
         """What its owner sees and changes while the worker runs."""
 
@@ -411,13 +415,6 @@ class Gate(Protocol):
             AdmissionError: it cannot be recorded, so it may not happen.
         """
 
-    def revoked(self) -> Collection[str]:
-        """Return the names of the approvals that were revoked.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-
     def alarms(self) -> Sequence[tuple[str, str, str]]:
         """Return which logs were set back, and that is not cleared up.
 
@@ -427,37 +424,6 @@ class Gate(Protocol):
 
         Raises:
             AdmissionError: the log cannot be read.
-        """
-
-    def paused(self) -> Collection[str]:
-        """Return the coordinators that the owner lets run nothing.
-
-        Raises:
-            AdmissionError: the log cannot be read.
-        """
-
-    def pause(self, coordinator: str, by: str, *, paused: bool) -> None:
-        """Remember that a coordinator is paused, or that it is not any more, and record it.
-
-        Args:
-            coordinator: its name.
-            by: who wants it.
-            paused: whether it is.
-
-        Raises:
-            AdmissionError: it cannot be recorded.
-        """
-
-    def stop(self, coordinator: str, runs: Collection[str], about: Mapping[str, object]) -> None:
-        """Withdraw runs, and append to the log that the owner has stopped them.
-
-        Args:
-            coordinator: whose runs they are.
-            runs: their names.
-            about: plain data.
-
-        Raises:
-            AdmissionError: it cannot be recorded.
         """
 
 

@@ -64,6 +64,7 @@ class EngineEvents:
         elif message["event"] == "ended":
             session.jobs.update(message["status"], settled=message["settled"])
             if message["settled"]:
+                self._gate.end_questions(session, str(message["run"]))
                 run = (session.key[0], session.link, message["run"])
                 if self._budget.end(run, failed=message["op_failed"]):
                     self._begin(self._gate.end(session, message["status"]))

@@ -326,6 +326,8 @@ class FrontGate:
         if not session.closed:  # else what it would store is not among what was withdrawn
             permitted = permitted_of(pending.asking.asked, session.request.rank, run)
             session.permitted = permitted.after(session.permitted)
+        if (job := session.jobs.get(run)) is not None and job.settled:  # says its engine meanwhile
+            self.end_questions(session, run)
         return {"refused": "", "head": head}
 
     def _refused(
@@ -413,7 +415,15 @@ class FrontGate:
 
     def may_ask(self, session: FrontSession, question: DataQuestion) -> bool:
         """Return whether the program of the run that has begun asks this about data sets."""
+        if session.closed or session.over:
+            return False
         return self._gate is None or question.digest in session.permitted.questions
+
+    def end_questions(self, session: FrontSession, run: str) -> None:
+        """Permit no more questions about data sets to a run, none of whose ops runs any more."""
+        if session.permitted.run == run:
+            asked = session.permitted.questions
+            session.permitted = session.permitted._replace(questions=frozenset(), before=asked)
 
     def may_store(self, session: FrontSession, method: str, args: Fields) -> bool:
         """Return whether the run that has begun may do something in storage.
@@ -566,6 +576,7 @@ def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
         leaves=any(what == "store" for what, _, _ in asked.storage),
+        states={},
     )
 
 

@@ -20,7 +20,13 @@ from mplang_worker.front.data_sets import FrontDataSets
 from mplang_worker.front.failure_budget import FailureBudget
 from mplang_worker.front.gate import WITHDRAWN, FrontGate
 from mplang_worker.front.readiness import Readiness
-from mplang_worker.front.reviewed import permit_readings, refuse_question, refuse_storage
+from mplang_worker.front.reviewed import (
+    CHANGED,
+    permit_readings,
+    refuse_question,
+    refuse_storage,
+    sees_one_state,
+)
 from mplang_worker.front.sections import Answer, OtherSections
 from mplang_worker.front.session import FrontSession
 from mplang_worker.front.storage import FrontStorage
@@ -142,9 +148,15 @@ class FrontQuestions:
                     return Answer({"unknown": True})
                 if not self._gate.may_ask(session, question):
                     return await refuse_question(self._gate, session, question)
+                asking = session.permitted.run
                 answer = await self._data.answer(session, method, args)
+                versions = answer.fields.get("versions", {})
+                if not sees_one_state(session, asking, question, versions):
+                    for file in answer.files:
+                        os.close(file)
+                    return Answer({"failed": CHANGED})
                 if "whole" in answer.fields:  # its source cannot run the query
-                    permit_readings(session, question)
+                    permit_readings(session, asking, question)
                 if answer.fields.get("unreachable") is True:
                     self._readiness.probe_soon()
                     run = session.jobs.executing

@@ -19,6 +19,7 @@ from mplang_worker.front.session import FrontSession
 
 MAX_NAMED = 4  # data sets of a question
 MAX_SQL = 500  # characters in the owner's log
+CHANGED = "it has changed since this run has read it before; run it again"
 PUBLIC = "the program that was permitted does not ask for this"
 log = logging.getLogger("mplang.http.front")
 
@@ -37,7 +38,7 @@ async def refuse_question(gate: FrontGate, session: FrontSession, question: Data
     what = f"{'a query' if question.sql else 'rows'} of data set {shown}{more}"
     if question.digest in session.permitted.before:
         log.info("a run of %s has ended, and its engine asks for %s", session.key[0], what)
-    else:
+    elif not session.closed and not session.over:
         await _accuse(gate, session, what)
         if question.sql:
             log.warning("it asks for %s", quoted(question.sql, MAX_SQL))
@@ -54,10 +55,39 @@ async def refuse_storage(
     return Answer({"refused": PUBLIC})
 
 
-def permit_readings(session: FrontSession, question: DataQuestion) -> None:
-    """Permit the rows of the data sets of a permitted query, which no source can run."""
-    more = {each.digest for each in question.readings}
-    session.permitted = session.permitted._replace(questions=session.permitted.questions | more)
+def permit_readings(session: FrontSession, run: str, question: DataQuestion) -> None:
+    """Permit the rows of the data sets of a permitted query, which no source can run.
+
+    Args:
+        session: the session.
+        run: the run that asked; another one may have begun since, which may not read them.
+        question: the query.
+    """
+    permitted = session.permitted
+    if permitted.run == run and question.digest in permitted.questions:
+        more = {each.digest for each in question.readings}
+        session.permitted = permitted._replace(questions=permitted.questions | more)
+
+
+def sees_one_state(
+    session: FrontSession, run: str, question: DataQuestion, versions: Mapping[str, str | None]
+) -> bool:
+    """Return whether a run sees the data sets of a question as it has seen them before.
+
+    An engine that was taken over would ask again after each change, and learn what has changed.
+
+    Args:
+        session: the session.
+        run: the run that asked; without a gate, which knows of runs, nothing is compared.
+        question: what it asked.
+        versions: by the names in the question what differs after a source has changed; ``None`` if
+            nothing tells that.
+    """
+    states = session.permitted.states
+    if states is None or session.permitted.run != run:
+        return True
+    seen = {question.tables[name].data: each for name, each in versions.items()}
+    return all(states.setdefault(data, each) == each for data, each in seen.items())
 
 
 async def _accuse(gate: FrontGate, session: FrontSession, what: str) -> None:

@@ -41,6 +41,7 @@ class Permitted(NamedTuple):
         labels: by name what flows into what it leaves in storage here.
         leaves: whether it leaves something in storage, here or elsewhere.
         before: digests of the questions of the run before, of which a thread may not have ended.
+        states: what tells whether a data set has changed since the run has seen it, by its name.
     """
 
     run: str = ""
@@ -49,6 +50,7 @@ class Permitted(NamedTuple):
     labels: Mapping[str, frozenset[Source]] = {}
     leaves: bool = False
     before: frozenset[str] = frozenset()
+    states: dict[str, str | None] | None = None
 
     def after(self, earlier: Permitted) -> Permitted:
         """Return it as what follows something else that was permitted."""

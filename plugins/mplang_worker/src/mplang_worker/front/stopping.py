@@ -33,7 +33,7 @@ class PausedCoordinators:
 
     def __init__(self, name: str, gate: FrontGate) -> None:
         self._name, self._gate = name, gate
-        self._paused = set[str]() if gate.provider is None else set(gate.provider.paused())
+        self._paused = set[str]() if gate.provider is None else set(gate.provider.stops.paused())
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._paused))
@@ -73,7 +73,7 @@ class PausedCoordinators:
     async def _record(self, coordinator: str, by: str, *, paused: bool) -> None:
         if self._gate.provider is not None:
             await in_thread(
-                functools.partial(self._gate.provider.pause, paused=paused), coordinator, by
+                functools.partial(self._gate.provider.stops.pause, paused=paused), coordinator, by
             )
 
 
@@ -136,7 +136,7 @@ async def _withdraw(
         return
     about = {"session": session.link, "why": why, "by": by}
     try:
-        await in_thread(engines.gate.provider.stop, session.key[0], runs, about)
+        await in_thread(engines.gate.provider.stops.stop, session.key[0], runs, about)
     except AdmissionError as error:
         log.error("a run was stopped, and that is not on record: %s", error)
 
@@ -154,7 +154,7 @@ async def watch_revocations(engines: Stoppable, name: str) -> None:
         if not resting:
             continue
         try:
-            revoked = await in_thread(engines.gate.provider.revoked)
+            revoked = await in_thread(engines.gate.provider.stops.revoked)
         except AdmissionError:  # which is logged, and nothing begins meanwhile
             continue
         ending = [_stop_resting(engines, each, set(revoked), name) for each in resting]
