@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from mplang_confinement import give_up_calls
 from mplang_data import SourceError, SourceUnreachableError
 from mplang_data.ext import Published, Queried, SourceQuery, check_there
-from mplang_ibis.ext import Bounds, Offered, UnfitTableError, configure
+from mplang_ibis.ext import Bounds, Offered, UnfitTableError
 from mplang_tables.ext import quoted
 
 from mplang_core import TableType
@@ -23,7 +23,6 @@ READY_TIMEOUT = 30.0  # seconds, until a server takes calls
 
 def query(address: Address, tables: Sequence[Queried], asked: SourceQuery) -> None:
     """Run one SELECT; see :meth:`mplang_data.Source.query`."""
-    configure(asked.settings)
     bounds = Bounds(asked.rows, asked.size, asked.seconds)
     offered = {each.name: Offered(_kind(each), parts_of(each.where)) for each in tables}
     with SparkConnection(address) as connection:
