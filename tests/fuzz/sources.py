@@ -25,7 +25,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 from fuzz.mutation import mutate
 from mplang_data import DataSet, SourceError, check as checks, source_reader
-from mplang_data.apart import MAX_TOLD, child
+from mplang_data.apart import MAX_TOLD, PROGRESS, child
 from pyarrow import csv
 
 import mplang_core as mp
@@ -193,7 +193,7 @@ def _forked(module: Any, asked: dict[str, Any], files: Sequence[int]) -> str:
         if code is None:
             return f"it is not read within {PATIENCE} s"
         try:
-            found = json.loads(os.pread(answer, MAX_TOLD, 0))
+            found = json.loads(os.pread(answer, MAX_TOLD, PROGRESS))
         except ValueError:
             return f"{ENDED} {code}"
         return str(found["error"] or "read")

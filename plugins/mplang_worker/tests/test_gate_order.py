@@ -171,9 +171,10 @@ def test_what_cannot_be_stopped_whole_does_not_end_the_watch_over_revocations(mo
             raise asyncio.CancelledError  # ends the test
         raise OSError("a sink")
 
+    stops = SimpleNamespace(revoked=lambda: ["a"])
     engines = SimpleNamespace(
         sessions=[begun], end_now=end_now, begin=lambda work: None,
-        gate=SimpleNamespace(provider=SimpleNamespace(revoked=lambda: ["a"])),
+        gate=SimpleNamespace(provider=SimpleNamespace(stops=stops)),
         notices=SimpleNamespace(send=lambda session, why: None),
     )  # fmt: skip
 
@@ -212,7 +213,7 @@ def test_what_a_stopped_run_has_stored_is_withdrawn_while_its_session_ends():
         loop, jobs = asyncio.get_running_loop(), SimpleNamespace(unfinished=["s-0"])
         about = {"key": ("analyst", "s"), "link": "link", "stopping": None}
         session = SimpleNamespace(**about, begun=set(), jobs=jobs)
-        gate = SimpleNamespace(provider=SimpleNamespace(stop=withdraw))
+        gate = SimpleNamespace(provider=SimpleNamespace(stops=SimpleNamespace(stop=withdraw)))
         engines = SimpleNamespace(end_now=end_now, gate=gate)
         await stopping.stop(engines, session, "why", "owner", elsewhere=True)
 

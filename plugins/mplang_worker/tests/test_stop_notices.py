@@ -76,7 +76,8 @@ def test_a_session_that_several_parties_stop_at_once_is_stopped_once():
         ended.append(why)
         await asyncio.sleep(0)
 
-    gate = SimpleNamespace(provider=SimpleNamespace(stop=lambda *about: stopped.append(about)))
+    stops = SimpleNamespace(stop=lambda *about: stopped.append(about))
+    gate = SimpleNamespace(provider=SimpleNamespace(stops=stops))
     engines = SimpleNamespace(end_now=end_now, gate=gate)
     about = {"key": ("analyst", "s"), "link": "link", "stopping": None}
     session = SimpleNamespace(**about, begun=set(), jobs=SimpleNamespace(unfinished=["s-0"]))
