@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from joining import CLUSTER, EXPECTED, ROWS, asked as asked, by_town, two_tables
 from postgres import server as server
 
 import mplang_core as mp
 from mplang_core.errors import PartyError
-
-CLUSTER = mp.ClusterSpec([{"name": "bank"}])
-COLUMNS = {"id": "int64", "pay": "double", "town": "string"}
-ROWS = 3000
 
 
 @pytest.fixture(scope="module")
@@ -27,49 +24,14 @@ def bank(server):
 
 
 def data(server, **fields):
-    people = {"source": f"{server.place}#public.people", "columns": COLUMNS, **fields}
-    towns = {"source": f"{server.place}#towns", "columns": {"town": "string", "zip": "int32"}}
-    return {"bank": {"people": people, "towns": towns}}
-
-
-def by_town():
-    """Return zip codes with the number of people who are paid much."""
-    people, towns = mp.dataset("bank", "people"), mp.dataset("bank", "towns")
-
-    def joined(people, towns):
-        much = people.filter(people.pay > 100).join(towns, "town")
-        return much.group_by("zip").agg(n=much.count(), most=much.id.max()).order_by("zip")
-
-    return mp.device("P0")(joined)(people, towns)
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """How data sets were asked for: read whole, or queried."""
-    from mplang_data import reading
-
-    seen = []
-    for name in ("read", "query"):
-        ask = getattr(reading, name)
-
-        def noted(*args, ask=ask, name=name):
-            seen.append(name)
-            return ask(*args)
-
-        monkeypatch.setattr(reading, name, noted)
-    return seen
+    return two_tables(server, "public", **fields)
 
 
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_a_join_is_run_by_the_server(bank, asked, mode):
     with mp.Simulator(CLUSTER, data=data(bank)) as host:
         rows = mp.fetch(host, mp.evaluate(host, by_town, mode=mode)).to_pylist()
-    numbers = [n for n in range(1, ROWS + 1) if n * 0.5 > 100]
-    expected = [
-        {"zip": zip, "n": len(ids := [n for n in numbers if n % 9 == zip]), "most": max(ids)}
-        for zip in range(9)
-    ]
-    assert (rows, asked) == (expected, ["query"])
+    assert (rows, asked) == (EXPECTED, ["query"])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import duckdb
 import psycopg
 import pyarrow.parquet as pq
 import pytest
-from mplang_data import reading
+from joining import CLUSTER, watched
 from mplang_tables import arrow
 from postgres import server as server
 from test_tpch_engines import fill
@@ -29,22 +29,6 @@ _PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH"
 GENERATOR = shutil.which("tpchgen-cli", path=_PATH)
 
 pytestmark = pytest.mark.skipif(GENERATOR is None, reason="needs tpchgen-cli, of the extra `dev`")
-
-
-@contextmanager
-def watched():
-    """Give a list of how data sets are asked for inside of ``with``: read whole, or queried."""
-    seen = []
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("read", "query"):
-            ask = getattr(reading, name)
-
-            def noted(*args, ask=ask, name=name):
-                seen.append(name)
-                return ask(*args)
-
-            patch.setattr(reading, name, noted)
-        yield seen
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +98,7 @@ def data_sets(files: dict[str, Path], place: str) -> dict[str, dict[str, object]
 @contextmanager
 def bank(sets):
     """Open a session of a bank that has the data sets."""
-    with mp.Simulator(mp.ClusterSpec([{"name": "bank"}]), data={"bank": sets}) as host:
+    with mp.Simulator(CLUSTER, data={"bank": sets}) as host:
         yield host
 
 

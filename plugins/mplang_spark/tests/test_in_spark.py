@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from joining import CLUSTER, COLUMNS, EXPECTED, ROWS, asked as asked, by_town, two_tables
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, TraceError
 
 pytestmark = [pytest.mark.slow("a Spark server"), pytest.mark.needs("spark")]
-
-CLUSTER = mp.ClusterSpec([{"name": "bank"}])
-COLUMNS = {"id": "int64", "pay": "double", "town": "string"}
-ROWS = 3000
 
 
 @pytest.fixture(scope="module")
@@ -29,41 +26,7 @@ def bank(server):
 
 
 def data(server, **fields):
-    people = {"source": f"{server.place}#default.people", "columns": COLUMNS, **fields}
-    towns = {"source": f"{server.place}#towns", "columns": {"town": "string", "zip": "int32"}}
-    return {"bank": {"people": people, "towns": towns}}
-
-
-def by_town():
-    """Return zip codes with the number of people who are paid much."""
-    people, towns = mp.dataset("bank", "people"), mp.dataset("bank", "towns")
-
-    def joined(people, towns):
-        much = people.filter(people.pay > 100).join(towns, "town")
-        return much.group_by("zip").agg(n=much.count(), most=much.id.max()).order_by("zip")
-
-    return mp.device("P0")(joined)(people, towns)
-
-
-IDS = [[n for n in range(201, ROWS + 1) if n % 9 == zip] for zip in range(9)]
-EXPECTED = [{"zip": zip, "n": len(ids), "most": ids[-1]} for zip, ids in enumerate(IDS)]
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """How data sets were asked for: read whole, or queried."""
-    from mplang_data import reading
-
-    seen = []
-    for name in ("read", "query"):
-        ask = getattr(reading, name)
-
-        def noted(*args, ask=ask, name=name, **options):
-            seen.append(name)
-            return ask(*args, **options)
-
-        monkeypatch.setattr(reading, name, noted)
-    return seen
+    return two_tables(server, "default", **fields)
 
 
 @pytest.mark.parametrize("mode", ["standard", "launch"])

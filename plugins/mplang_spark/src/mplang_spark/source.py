@@ -8,9 +8,8 @@ import socket
 from collections.abc import Sequence
 
 from mplang_data import SourceError, SourceUnreachableError
-from mplang_data.ext import Database, Placed, Queried, Reach, SourceQuery, reach_of_network
+from mplang_data.ext import Database, Queried, Reach, SourceQuery, reach_of_network
 
-from mplang_core import BaseType
 from mplang_spark.address import Address, parse_address
 
 CONNECT_TIMEOUT = 5.0  # seconds, to see whether a server is there
@@ -42,13 +41,6 @@ class SparkTables(Database):
             socket.create_connection((address.host, address.port), CONNECT_TIMEOUT).close()
         except OSError as error:
             raise SourceUnreachableError("its server takes no connections") from error
-
-    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
-        """Return its server and account; see :class:`mplang_data.Source`."""
-        floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
-        if data_set.nan is not None and floats:
-            return None  # NaN as a missing number is DuckDB's and Arrow's to read
-        return f"spark:{data_set.where.rpartition('#')[0]}"
 
     def prepare(self) -> None:
         """Import the client, which starts no thread; see :class:`mplang_data.Source`."""

@@ -40,6 +40,15 @@ class Database(ArrowFiles):
             raise SourceError("its place ends with the table: #patients, or #schema.patients")
         return where
 
+    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
+        """Return its kind, server and account; see :class:`mplang_data.Source`."""
+        if self.engine is None:
+            return super().engine_key(data_set, kind)
+        floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
+        if data_set.nan is not None and floats:
+            return None  # NaN as a missing number is DuckDB's and Arrow's to read
+        return f"{self.kind}:{data_set.where.rpartition('#')[0]}"
+
     def probe(self, files: Sequence[int], kind: BaseType, match: Sequence[str] = ()) -> int | None:
         """Compare what was read, perhaps no row; see :class:`mplang_data.Source`."""
         self.read(files, kind)
@@ -95,13 +104,6 @@ class PostgreSql(Database):
             socket.create_connection((host, port), CONNECT_TIMEOUT).close()
         except (OSError, ValueError) as error:
             raise SourceUnreachableError("its server takes no connections") from error
-
-    def engine_key(self, data_set: Placed, kind: BaseType) -> str | None:
-        """Return its server and account; see :class:`mplang_data.Source`."""
-        floats = [type for _, type in getattr(kind, "columns", ()) if type in ("float", "double")]
-        if data_set.nan is not None and floats:
-            return None  # NaN as a missing number is DuckDB's and Arrow's to read
-        return postgresql_engine.url_of(data_set.where)
 
     def prepare(self) -> None:
         """Import its driver; see :class:`mplang_data.Source`."""

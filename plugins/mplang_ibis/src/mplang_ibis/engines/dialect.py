@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Protocol, TypeAlias
 
 from mplang_ibis.engines.expression import Expression
@@ -86,6 +88,40 @@ class SqlDialect(Protocol):
             args: its operands.
             distinct: what stands before them: ``DISTINCT`` and a space, or nothing.
         """
+
+
+def shown(value: object, zone: str = "") -> str:
+    """Return a number, a date or a time as engines read it in a cast of a text.
+
+    Args:
+        value: the value.
+        zone: what follows a time.
+    """
+    if isinstance(value, float):
+        return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ") + zone
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+def quotient(a: Expression, b: Expression, infinite: str, is_zero: str, is_minus: str) -> str:
+    """Return the quotient of two doubles, for an engine that fails by zero.
+
+    Args:
+        a: the dividend.
+        b: the divisor.
+        infinite: the infinite double.
+        is_zero: condition that the divisor is zero.
+        is_minus: condition that it is the zero whose sign is minus.
+    """
+    if b.value == 0 and isinstance(b.value, float | int | Decimal):
+        return f"({a.sql} * {infinite})"
+    if isinstance(b.value, float | int | Decimal):
+        return f"({a.sql} / {b.sql})"
+    sign = f"CASE WHEN {is_minus} THEN -{infinite} ELSE {infinite} END"
+    return f"CASE WHEN {is_zero} THEN {a.sql} * {sign} ELSE {a.sql} / {b.sql} END"
 
 
 def call_of(name: str, args: list[Expression], distinct: str = "", kind: str = "") -> Written:

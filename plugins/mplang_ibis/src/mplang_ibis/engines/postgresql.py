@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-from decimal import Decimal
-
-from mplang_ibis.engines.dialect import Written, call_of
+from mplang_ibis.engines.dialect import Written, call_of, quotient, shown
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.types import (
     BINARY,
@@ -91,14 +88,7 @@ class PostgreSqlDialect:
         """Return a constant, cast to its type."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
-        if isinstance(value, float):
-            text = repr(value).replace("inf", "Infinity")
-        elif isinstance(value, Decimal):
-            text = format(value, "f")
-        elif isinstance(value, datetime.datetime):
-            text = value.isoformat(" ") + "+00" * (kind == TIMESTAMPTZ)
-        else:
-            text = value.isoformat() if isinstance(value, datetime.date) else str(value)
+        text = shown(value, "+00" * (kind == TIMESTAMPTZ))
         escaped = text.replace("'", "''")
         return f"CAST('{escaped}' AS {self.type_name(kind)})"
 
@@ -116,12 +106,8 @@ class PostgreSqlDialect:
 
     def divide(self, a: Expression, b: Expression) -> str:
         """Return the quotient of two doubles."""
-        if b.value == 0 and isinstance(b.value, float | int | Decimal):
-            return f"({a.sql} * {_INFINITE})"
-        if isinstance(b.value, float | int | Decimal):
-            return f"({a.sql} / {b.sql})"
-        sign = f"CASE WHEN CAST({b.sql} AS text) = '-0' THEN -{_INFINITE} ELSE {_INFINITE} END"
-        return f"CASE WHEN {b.sql} = 0 THEN {a.sql} * {sign} ELSE {a.sql} / {b.sql} END"
+        is_zero, is_minus = f"{b.sql} = 0", f"CAST({b.sql} AS text) = '-0'"
+        return quotient(a, b, _INFINITE, is_zero, is_minus)
 
     def divide_integers(self, a: Expression, b: Expression) -> str:
         """Return the quotient of integers."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-from decimal import Decimal
-
-from mplang_ibis.engines.dialect import Written, call_of
+from mplang_ibis.engines.dialect import Written, call_of, quotient, shown
 from mplang_ibis.engines.expression import Expression
 from mplang_ibis.engines.spark_functions import AGGREGATES, call
 from mplang_ibis.engines.types import (
@@ -84,15 +81,8 @@ class SparkDialect:
             return "TRUE" if value else "FALSE"
         if isinstance(value, str):
             return text(value)
-        if isinstance(value, float):
-            shown = repr(value).replace("inf", "Infinity").replace("nan", "NaN")
-        elif isinstance(value, Decimal):
-            shown = format(value, "f")
-        elif isinstance(value, datetime.datetime):
-            shown = value.isoformat(" ") + "+00:00" * (kind == TIMESTAMPTZ)
-        else:
-            shown = value.isoformat() if isinstance(value, datetime.date) else str(value)
-        return f"CAST('{shown}' AS {self.type_name(kind)})"
+        plain = shown(value, "+00:00" * (kind == TIMESTAMPTZ))
+        return f"CAST('{plain}' AS {self.type_name(kind)})"
 
     def cast(self, a: Expression, kind: SqlType) -> str | None:
         """Return a cast; those to integers round first, as Spark truncates."""
@@ -118,12 +108,8 @@ class SparkDialect:
 
     def divide(self, a: Expression, b: Expression) -> str:
         """Return the quotient of two doubles."""
-        if b.value == 0 and isinstance(b.value, float | int | Decimal):
-            return f"({a.sql} * {_INFINITE})"
-        if isinstance(b.value, float | int | Decimal):
-            return f"({a.sql} / {b.sql})"
-        sign = f"CASE WHEN CAST({b.sql} AS STRING) = '-0.0' THEN -{_INFINITE} ELSE {_INFINITE} END"
-        return f"CASE WHEN {b.sql} = 0D THEN {a.sql} * {sign} ELSE {a.sql} / {b.sql} END"
+        is_zero, is_minus = f"{b.sql} = 0D", f"CAST({b.sql} AS STRING) = '-0.0'"
+        return quotient(a, b, _INFINITE, is_zero, is_minus)
 
     def divide_integers(self, a: Expression, b: Expression) -> str:
         """Return the quotient of integers; Spark's own wraps those of more than 64 bits."""
