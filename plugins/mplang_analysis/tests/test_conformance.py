@@ -13,6 +13,10 @@ class TestDisclosure(AnalysisSuite):
     name = "disclosure"
 
 
+class TestQueries(AnalysisSuite):
+    name = "queries"
+
+
 class TestRanges(AnalysisSuite):
     name = "ranges"
 

@@ -17,7 +17,7 @@ def invade(asked, files):
     found = []
     for code in asked["codes"]:
         try:
-            exec(f"{PRELUDE}\n{code}", {"files": files})
+            exec(f"{PRELUDE}\n{code}", {"asked": asked, "files": files})
         except OSError as error:
             found.append(errno.errorcode[error.errno])
         else:

@@ -169,7 +169,7 @@ def test_a_reader_that_has_connected_cannot_say_that_it_has_not(tmp_path, monkey
         "from mplang_data.apart.child import Task\n"
         "from mplang_data import SourceError\n"
         "def read(asked, files):\n"
-        "    if asked['evil']: os.write(asked['connected'], b'1')\n"
+        "    if asked['evil']: os.write(asked['line'], b'1')\n"
         "    raise SourceError('it was never there')\n"
         "TASK = Task(read, 'it fails')\n"
     )

@@ -236,3 +236,20 @@ def test_a_log_that_is_not_there_is_told(folder):
 def test_the_schema_is_printed():
     done = CliRunner().invoke(app, ["policy", "schema"])
     assert "action fetch appliesTo" in done.output
+
+
+def test_a_review_says_which_queries_run_where_the_data_is(folder):
+    def program():
+        people = mp.dataset("bank", "people", ["pay"])
+        return mp.sql("bank", "SELECT sum(pay) AS pay FROM {people}", people=people)
+
+    run(folder, "policy", "init")
+    with mp.catalogue(CATALOGUE):
+        traced = mp.compile(program, cluster_spec=CLUSTER)
+        traced.trace(None)
+        mp.artifact.save(folder / "sum.mpl", traced)
+    told = run(folder, "review", "sum.mpl")
+    assert "Queries of program" in told
+    assert "at the source" in told
+    (row,) = json.loads(run(folder, "review", "sum.mpl", "--json"))["queries"]
+    assert (row["at"], row["data_sets"]) == ("source", ["people"])

@@ -73,7 +73,12 @@ def mpc_process_of(front: int) -> int:
 
 def _named(front: int, *names: str) -> list[int]:
     """Return those of the children of a front's warm process that have one of the names."""
-    return [pid for pid in children(fork_server_of(front)) if _comm(pid) in names]
+    return children_named(fork_server_of(front), *names)
+
+
+def children_named(pid: int, *names: str) -> list[int]:
+    """Return the process IDs of those of a process's children that have one of the names."""
+    return [each for each in children(pid) if _comm(each) in names]
 
 
 def _comm(pid: int) -> str:

@@ -61,7 +61,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     try:
         asked = {"kind": data_set.kind, "description": data_set.public(), "whole": whole}
         asked["arguments"] = data_set.arguments
-        rows = run_apart("mplang_data.check", asked, files, size=size)
+        rows = run_apart("mplang_data.check", asked, files, size=size, kinds=[data_set.kind])
     finally:
         close_all(files)
     if rows is not None and type(rows) is not int:  # its source may have taken it over

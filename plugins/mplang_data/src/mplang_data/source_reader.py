@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -20,26 +20,31 @@ from typing import Any
 from mplang_tables.ext import quoted
 
 from mplang_core import TableType
-from mplang_core.ext import (
-    AdmissionError,
-    KernelError,
-    MPLangError,
-    parse_base_type,
-    plugin_manager,
-)
+from mplang_core.ext import AdmissionError, KernelError, MPLangError, parse_base_type
 from mplang_data.apart.child import Reach, Task, tell_connected, tell_progress
 from mplang_data.description import MAX_ROWS, Description, SourceError
-from mplang_data.sources import GROUP, source_of
+from mplang_data.sources import source_of
 from mplang_data.sources.source import Opened, Queried, SourceQuery
 
 NAME = "whole"  # of a table that is read whole
 
 
-def prepare() -> None:
-    """Do before a fork what each of these processes needs."""
-    for kind in plugin_manager.names(GROUP):
+def prepare(kinds: Iterable[str]) -> None:
+    """Do before a fork what each of these processes needs that reads sources of some kinds."""
+    for kind in kinds:
         with contextlib.suppress(Exception):  # of a plugin; it tells whoever has such a source
             source_of(kind).prepare()
+
+
+def rehearse(kinds: Iterable[str]) -> None:
+    """Do in a process that waits for what it is asked what queries do.
+
+    What they touch is its own memory then, and no longer its parent's, which is copied page by
+    page when it is first changed.
+    """
+    for kind in kinds:
+        with contextlib.suppress(Exception):
+            source_of(kind).rehearse()
 
 
 def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
@@ -89,7 +94,7 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         with _writer(file, gives) as write:
             query = SourceQuery(
                 asked["sql"], gives, result["rows"], result["size"], asked["size"],
-                asked["seconds"], _connected(asked), write,
+                asked["seconds"], partial(tell_connected, asked["line"]), write,
                 progress=partial(tell_progress, asked["progress"]),
             )  # fmt: skip
             tables[0].opened.source.query(tables, query)
@@ -98,11 +103,6 @@ def work(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
     except MPLangError as error:
         return {"failed": str(error)}
     return {}
-
-
-def _connected(asked: Mapping[str, Any]) -> Callable[[], None]:
-    told = asked.get("connected")
-    return (lambda: None) if told is None else partial(tell_connected, told)
 
 
 def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None:
@@ -116,7 +116,8 @@ def _write_selected(file: int, table: Queried, asked: Mapping[str, Any]) -> None
         with _writer(file, kind) as write:
             query = SourceQuery(
                 sql, kind, MAX_ROWS, sys.maxsize, asked["size"], asked["seconds"],
-                _connected(asked), _limited(write, asked["result"]["size"]), ordered=False,
+                partial(tell_connected, asked["line"]),
+                _limited(write, asked["result"]["size"]), ordered=False,
             )  # fmt: skip
             bare.source.query([table._replace(name=NAME, opened=bare)], query)
     except MPLangError as error:

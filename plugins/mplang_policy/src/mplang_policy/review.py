@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from mplang_analysis import (
@@ -14,12 +15,14 @@ from mplang_analysis import (
     Disclosure,
     Paragraphs,
     ProgramRequest,
+    Queries,
     Ranges,
     Report,
     TextTable,
     constants,
     costs,
     ops_among,
+    queries,
     ranges,
 )
 from mplang_analysis.ext import Part, isolated, quoted, quoted_line
@@ -112,6 +115,7 @@ class Review(Report):
         discloses: what it discloses to whom.
         costs: what it sends and runs.
         ranges: which numbers it computes with.
+        queries: which of its queries run where the party's data is, and which on what is read.
         inputs: what its public inputs may be, by position, as far as that was said.
         devices: the devices that it uses, with their protocols.
         names: names of its inputs, by position.
@@ -124,6 +128,7 @@ class Review(Report):
     discloses: Disclosure
     costs: Costs | None
     ranges: Ranges | None
+    queries: Queries | None
     inputs: Mapping[int, AllowedInput]
     devices: Sequence[str]
     names: Sequence[str]
@@ -141,7 +146,7 @@ class Review(Report):
     ) -> Review:
         """Return the review of a program."""
         party = asked.names[asked.party]
-        found = _tried(costs, program), _tried(ranges, program)
+        found = _tried(costs, program), _tried(ranges, program), _own_queries(program, asked)
         return cls(party, program, asked, decision, discloses, *found, inputs, devices, names)
 
     @property
@@ -245,6 +250,7 @@ class Review(Report):
             Paragraphs([self.verdict, *self._refusals()], "What the rules say"),
             Paragraphs(asked, f"What the rules of {self.party} are asked"),
             *([CodeListing(f"What {self.party} runs", code)] if code else []),
+            *(self.queries.parts(drawings) if self.queries and self.queries.rows else []),
             *_parts("Costs", self.costs, drawings),
             *_parts("Number ranges", self.ranges, drawings),
         ]
@@ -268,6 +274,7 @@ class Review(Report):
                 {"line": str(each.line or ""), "op": each.op, **each.constant._asdict()}
                 for each in constants(self.program)
             ],
+            "queries": self.queries.to_dict()["queries"] if self.queries is not None else None,
             "costs": self.costs.to_dict() if self.costs is not None else None,
             "ranges": self.ranges.to_dict() if self.ranges is not None else None,
         }
@@ -282,6 +289,14 @@ def _tried(way: Any, program: Program) -> Any:
         return way(program)
     except MPLangError:
         return None
+
+
+def _own_queries(program: Program, asked: ProgramRequest) -> Queries | None:
+    """Return where the queries run that the owner's party has; ``None`` as :func:`_tried`."""
+    found: Queries | None = _tried(partial(queries, names=asked.names), program)
+    if found is None:
+        return None
+    return replace(found, rows=tuple(each for each in found.rows if each.party == asked.party))
 
 
 def _parts(title: str, found: Report | None, drawings: bool) -> Sequence[Part]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from mplang_core.ext import printable
@@ -24,6 +25,7 @@ MAX_DETAIL = 500  # characters
 PROGRESS = 16  # bytes at the beginning of what it tells: how far it is
 REPORTED, REPORTED_LAST = 1.0, 600.0  # seconds until it is first told how far it is, and at most
 LAST = 4 << 10  # bytes of what it writes to stderr
+CONNECTED, DONE = b"1", b"2"  # what it says on its line
 
 __all__ = ["run_apart"]
 
@@ -50,12 +52,14 @@ def run_apart(
     size: int = SIZE,
     seconds: float = TIMEOUT,
     connects: bool = False,
+    kinds: Collection[str] = (),
     watch: Watch = unwatched,
 ) -> Any:
     """Have a confined process do something with open files, and wait for it.
 
-    A process that connects says so on its socket ``connected``, before it reads any row. What it
-    said cannot be taken back, whatever the rows make of the process afterwards.
+    A process that connects says so on its line, before it reads any row. What it said cannot be
+    taken back, whatever the rows make of the process afterwards. Once it says that it is done it is
+    ended, and its end is not waited for.
 
     Args:
         module: what it runs, whose ``TASK`` is a :class:`mplang_data.apart.child.Task`.
@@ -65,6 +69,7 @@ def run_apart(
         seconds: time after which it is ended.
         connects: whether it connects to a source, which ``asked`` names, by
             :func:`mplang_data.apart.child.tell_connected`.
+        kinds: kinds of the sources that it reads, for which its server prepares.
         watch: is given what ends the process.
 
     Returns:
@@ -75,26 +80,29 @@ def run_apart(
         SourceError: it fails, with what is for the owner only as its cause.
     """
     request = {**asked, "module": module, "size": size, "environment": _environment()}
-    if not connects:
-        return _run(request, files, seconds, watch)
-    mine, theirs = socket.socketpair()  # no pipe, which its writer could empty by /proc/self/fd
-    with mine, theirs:
+    with _Line() as line:
         try:
-            return _run({**request, "connects": True}, [*files, theirs.fileno()], seconds, watch)
+            return _run(request, files, line, kinds, seconds, watch)
         except (SourceError, OSError) as error:
-            with contextlib.suppress(BlockingIOError):
-                mine.recv(1, socket.MSG_DONTWAIT)
+            if not connects or CONNECTED in line.said():
                 raise
             cause = error.__cause__ if isinstance(error, SourceError) else error
             raise SourceUnreachableError("its source cannot be reached") from (cause or error)
 
 
-def _run(asked: Mapping[str, Any], files: Sequence[int], seconds: float, watch: Watch) -> object:
+def _run(
+    asked: Mapping[str, Any],
+    files: Sequence[int],
+    line: _Line,
+    kinds: Collection[str],
+    seconds: float,
+    watch: Watch,
+) -> object:
     if len(files) > MAX_FILES:
         raise SourceError(f"there are {len(files)} files to read at once, and may be {MAX_FILES}")
     with _memory_file() as given, _memory_file() as told, _memory_file() as errors:
         os.pwrite(given, json.dumps(asked).encode(), 0)
-        code = _server.run([given, told, errors, *files], seconds, watch)
+        code = _server.run([given, told, errors, line.end, *files], line, kinds, seconds, watch)
         try:
             found = json.loads(os.pread(told, MAX_TOLD, PROGRESS))
             public, detail, value = found["error"], found["detail"], found["value"]
@@ -111,6 +119,40 @@ def _run(asked: Mapping[str, Any], files: Sequence[int], seconds: float, watch: 
     return value
 
 
+class _Line:
+    """Socket on which a process says how far it is: no pipe, which its writer could empty."""
+
+    def __init__(self) -> None:
+        self._mine, self._theirs = socket.socketpair()
+        self._said = b""
+
+    def __enter__(self) -> _Line:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._mine.close()
+        self._theirs.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor that is read when the process says something."""
+        return self._mine.fileno()
+
+    @property
+    def end(self) -> int:
+        """The descriptor that the process is given."""
+        return self._theirs.fileno()
+
+    def said(self) -> bytes:
+        """Return what the process has said; more than it has to say is cut off."""
+        with contextlib.suppress(BlockingIOError):
+            self._said += self._mine.recv(len(CONNECTED + DONE), socket.MSG_DONTWAIT)
+        return self._said
+
+    def is_done(self) -> bool:
+        """Return whether the process says that it is done, or what no process of ours does."""
+        return self.said() not in (b"", CONNECTED)
+
+
 class _ServerClient:
     """Client of :mod:`mplang_data.apart.forks`, which is started when it is needed."""
 
@@ -120,7 +162,14 @@ class _ServerClient:
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
-    def run(self, files: Sequence[int], seconds: float, watch: Watch) -> str:
+    def run(
+        self,
+        files: Sequence[int],
+        line: _Line,
+        kinds: Collection[str],
+        seconds: float,
+        watch: Watch,
+    ) -> str:
         """Run a process that does what its files say; return its exit code.
 
         Raises:
@@ -129,7 +178,7 @@ class _ServerClient:
         mine, theirs = socket.socketpair()
         with mine:
             with theirs:
-                self._send([theirs.fileno(), *files])
+                self._send(kinds, [theirs.fileno(), *files])
             head, handles, _, _ = socket.recv_fds(mine, MAX_DETAIL, 1)
             if not handles:
                 raise SourceError("no process can be started that reads it") from RuntimeError(
@@ -137,17 +186,18 @@ class _ServerClient:
                 )
             with _closing(handles[0]) as handle, watch(lambda: _kill(handle)) as report:
                 try:
-                    return _code_of(mine, files[1], seconds, report)
+                    return _code_of(mine, line, files[1], seconds, report)
                 finally:
                     _kill(handle)
 
-    def _send(self, files: Sequence[int]) -> None:
+    def _send(self, kinds: Collection[str], files: Sequence[int]) -> None:
+        asked = ["+", *sorted(kinds)]  # what is empty would be an end
         with self._lock:
             try:
-                socket.send_fds(self._started(), [b"+"], list(files))
+                socket.send_fds(self._started(), [" ".join(asked).encode()], list(files))
             except OSError:  # it has ended
                 self._sock = None
-                socket.send_fds(self._started(), [b"+"], list(files))
+                socket.send_fds(self._started(), [" ".join(asked).encode()], list(files))
 
     def _started(self) -> socket.socket:
         if self._sock is not None and self._pid == os.getpid():  # a fork has one of its own
@@ -166,11 +216,14 @@ class _ServerClient:
 _server = _ServerClient()
 
 
-def _code_of(sock: socket.socket, progress: int, seconds: float, report: Report | None) -> str:
-    """Wait for the end of a process, and report meanwhile: each time after twice as long.
+def _code_of(
+    sock: socket.socket, line: _Line, progress: int, seconds: float, report: Report | None
+) -> str:
+    """Wait until a process has done it, and report meanwhile: each time after twice as long.
 
     Args:
         sock: gets its exit code.
+        line: on which it says that it is done.
         progress: descriptor of the file that begins with how far it is.
         seconds: time after which it is not waited for.
         report: is told how far it is.
@@ -179,6 +232,9 @@ def _code_of(sock: socket.socket, progress: int, seconds: float, report: Report 
         SourceError: it takes too long.
     """
     begun, due = time.monotonic(), REPORTED
+    poll = select.poll()
+    for each in (sock, line):
+        poll.register(each, select.POLLIN)
     while True:
         passed = time.monotonic() - begun
         if passed >= seconds:
@@ -186,8 +242,11 @@ def _code_of(sock: socket.socket, progress: int, seconds: float, report: Report 
         if report is not None and passed >= due:
             report(passed, _percent(progress))
             due = min(2 * due, due + REPORTED_LAST)
-        sock.settimeout(max(0.001, min(seconds, due if report else seconds) - passed))
-        with contextlib.suppress(TimeoutError):
+        wait = min(seconds, due if report else seconds) - passed
+        ready = [each for each, _ in poll.poll(max(1, 1000 * wait))]
+        if line.fileno() in ready and line.is_done():
+            return "0"
+        if sock.fileno() in ready:
             return sock.recv(MAX_DETAIL).decode(errors="replace")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mplang_confinement import give_up_calls, give_up_files, give_up_privileges, set_limits
 
-from mplang_data.apart import MAX_TOLD, PROGRESS
+from mplang_data.apart import CONNECTED, DONE, MAX_TOLD, PROGRESS
 from mplang_data.description import SourceError
 
 PR_SET_PDEATHSIG = 1
@@ -68,20 +68,20 @@ def run(parent: int, files: Sequence[int]) -> None:
 
     Args:
         parent: the process that has forked it, and ends it.
-        files: descriptors of what is asked, of what is told, of stderr, and of further open files.
+        files: descriptors of what is asked, of what is told, of stderr, of the line to who waits,
+            and of further open files.
     """
-    given, told, errors, *rest = files
-    _end_with(parent)
+    given, told, errors, line, *rest = files
+    end_with(parent)
     os.dup2(errors, 1)
     os.dup2(errors, 2)
     asked = json.loads(os.pread(given, os.fstat(given).st_size, 0))
     os.environ.clear()
     os.environ.update(asked.pop("environment"))
-    if asked.pop("connects", False):
-        asked["connected"] = rest.pop()
-    asked["progress"] = told
+    asked |= {"line": line, "progress": told}
     answer = _answer(asked, rest)
     os.pwrite(told, json.dumps(answer).encode(), PROGRESS)
+    os.write(line, DONE)
 
 
 def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
@@ -104,13 +104,13 @@ def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
     return answer
 
 
-def tell_connected(connected: int) -> None:
-    """Send the parent word that the source is there, before anything is read of it.
+def tell_connected(line: int) -> None:
+    """Say that the source is there, before anything is read of it.
 
     Args:
-        connected: descriptor of the socket to the parent.
+        line: descriptor of the line to who waits.
     """
-    os.write(connected, b"1")  # a socket, whose parent looks whether a byte has come
+    os.write(line, CONNECTED)
 
 
 def tell_progress(progress: int, percent: float) -> None:
@@ -123,7 +123,8 @@ def tell_progress(progress: int, percent: float) -> None:
     os.pwrite(progress, f"{percent:.1f}".encode().ljust(PROGRESS)[:PROGRESS], 0)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
+    """Have this process end with another, which has forked it."""
     # a later one of the same parent, or of the next, must not meet this one
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -138,7 +139,7 @@ def _go_on_as_one_thread() -> None:
     if child:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)  # as shells tell signals
-    _end_with(parent)
+    end_with(parent)
 
 
 def _confine(reach: Reach, size: int) -> None:

@@ -1,11 +1,12 @@
 """Server of confined processes: ``python -P -m mplang_data.apart.forks FD``.
 
 It imports once what they need, has no file, key or connection but that to its client, and forks one
-process for each thing that is to be done. So that takes milliseconds.
+process for each thing that is to be done. A spare one is forked while nothing is asked, and has
+rehearsed what queries do: so no query waits for a fork, nor for the pages that it copies.
 
 It is no :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
-has in its memory what an owner prepares for sessions, and spare children that wait for one; what
-reads the files of strangers is forked from a process that has neither. A request brings up to 250
+has in its memory what an owner prepares for sessions; what reads the files of strangers is forked
+from a process that has nothing of it. A request brings up to 250
 open files, and a socket on which its end is told, so that a client waits for its own alone. And
 simulators and ``mplang data`` read sources where no worker is installed.
 """
@@ -21,12 +22,15 @@ import select
 import signal
 import socket
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from mplang_data.apart import child
 
-PR_SET_NAME, NAME = 15, b"mplang-sources"
+PR_SET_NAME = 15  # what ps shows
 MAX_FILES = 250  # sent at once: the kernel takes 253
+MAX_ASKED = 4096  # bytes of the names of kinds
+IDLE = 0.2  # seconds without a request after which a spare process is forked
 
 
 def main(number: int) -> None:
@@ -35,12 +39,16 @@ def main(number: int) -> None:
     Args:
         number: descriptor of the socket to the client.
     """
-    ctypes.CDLL(None).prctl(PR_SET_NAME, NAME)  # what ps shows
+    _name_process(b"mplang-sources")
     for each in (signal.SIGINT, signal.SIGTERM):  # the client decides
         signal.signal(each, signal.SIG_IGN)
-    importlib.import_module("mplang_data.source_reader").prepare()
+    reader = importlib.import_module("mplang_data.source_reader")
     gc.freeze()  # so that a child does not copy it when it collects garbage
-    _Server(socket.socket(fileno=number)).serve()
+    _Server(socket.socket(fileno=number), reader).serve()
+
+
+def _name_process(name: bytes) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name)
 
 
 class _Server:
@@ -48,56 +56,136 @@ class _Server:
 
     Args:
         sock: socket to the client.
+        reader: prepares and rehearses: :mod:`mplang_data.source_reader`.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(self, sock: socket.socket, reader: Any) -> None:
+        self._sock, self._reader = sock, reader
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
-        self._children: dict[int, tuple[int, socket.socket]] = {}  # by descriptors of processes
+        # process IDs, and who is told, by descriptors of processes
+        self._children: dict[int, tuple[int, socket.socket | None]] = {}
+        self._kinds: list[str] = []  # that it is prepared for
+        self._spare: tuple[int, socket.socket] | None = None  # a process, and what tells it
+        self._missing = False  # whether a spare process is to be forked when there is time
 
     def serve(self) -> None:
         """Serve until the client has gone, which ends all children."""
         while True:
-            for ready, _ in self._poll.poll():
+            found = self._poll.poll(IDLE * 1000 if self._missing else None)
+            for ready, _ in found:
                 if ready != self._sock.fileno():
                     self._reap(ready)
                 elif not self._take():
                     return
+            if not found:
+                self._missing = False  # until something is asked: one that fails is not tried again
+                with contextlib.suppress(OSError):  # no room; one is forked when it is needed
+                    self._fork_spare()
 
     def _take(self) -> bool:
-        _, files, _, _ = socket.recv_fds(self._sock, 1, MAX_FILES)
+        asked, files, _, _ = socket.recv_fds(self._sock, MAX_ASKED, MAX_FILES)
         if not files:
             return False
+        self._prepare(asked.decode().split()[1:])
         told = socket.socket(fileno=files[0])
-        me = os.getpid()
         try:
-            pid = os.fork()
+            handle = self._hire(files[1:])
+            if handle is None:
+                handle = self._fork(child.run, os.getpid(), files[1:], leaving=files[0])
         except OSError as error:
             told.send(f"{error}".encode())
             told.close()
         else:
-            if pid == 0:
-                self._run(me, files)
-            handle = os.pidfd_open(pid)
-            self._children[handle] = pid, told
-            self._poll.register(handle, select.POLLIN)
+            self._children[handle] = self._children[handle][0], told
             with contextlib.suppress(OSError):  # nobody waits for it any more
                 socket.send_fds(told, [b"+"], [handle])
         for file in files[1:]:
             os.close(file)
+        self._missing = self._spare is None and bool(self._kinds)
         return True
 
-    def _run(self, parent: int, files: list[int]) -> NoReturn:
-        """Leave what is the server's, and do what is asked, in a child."""
+    def _prepare(self, kinds: list[str]) -> None:
+        new = [kind for kind in kinds if kind not in self._kinds]
+        if not new:
+            return
+        self._reader.prepare(new)
+        gc.freeze()
+        self._kinds += new
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        if self._spare is not None:
+            self._spare[1].close()  # which ends it
+            self._spare = None
+
+    def _hire(self, files: list[int]) -> int | None:
+        """Have the spare process do what is asked; return it, or ``None`` if there is none."""
+        if self._spare is None:
+            return None
+        handle, sock = self._spare
+        try:
+            if os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                return None  # it has ended
+            socket.send_fds(sock, [b"+"], files)
+        except OSError:
+            return None
+        finally:
+            self._dismiss()
+        return handle
+
+    def _fork_spare(self) -> None:
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                handle = self._fork(self._run_when_told, os.getpid(), theirs, leaving=mine.fileno())
+            except OSError:
+                mine.close()
+                raise
+        self._spare = handle, mine
+
+    def _run_when_told(self, parent: int, sock: socket.socket) -> None:
+        """In a spare process: rehearse, wait for what is asked, and do it."""
+        child.end_with(parent)
+        _name_process(b"mplang-spare")
+        self._reader.rehearse(self._kinds)
+        with sock:
+            _, files, _, _ = socket.recv_fds(sock, 1, MAX_FILES)
+        if files:
+            _name_process(b"mplang-sources")
+            child.run(parent, files)
+
+    def _fork(self, run: Callable[..., None], *args: Any, leaving: int) -> int:
+        """Start a process, and return its descriptor.
+
+        Args:
+            run: what it runs.
+            *args: arguments.
+            leaving: descriptor that is the server's, as its others are.
+
+        Raises:
+            OSError: the system starts none.
+        """
+        pid = os.fork()
+        if pid == 0:
+            self._run(run, args, leaving)
+        handle = os.pidfd_open(pid)
+        self._children[handle] = pid, None
+        self._poll.register(handle, select.POLLIN)
+        return handle
+
+    def _run(self, run: Callable[..., None], args: Sequence[Any], leaving: int) -> NoReturn:
         code = 1
         try:
             self._sock.close()
             for handle, (_, told) in self._children.items():
                 os.close(handle)
-                told.close()
-            os.close(files[0])
-            child.run(parent, files[1:])
+                if told is not None:
+                    told.close()
+            if self._spare is not None:
+                self._spare[1].close()
+            os.close(leaving)
+            run(*args)
             code = 0
         finally:
             os._exit(code)
@@ -105,10 +193,13 @@ class _Server:
     def _reap(self, handle: int) -> None:
         pid, told = self._children.pop(handle)
         self._poll.unregister(handle)
+        if self._spare is not None and self._spare[0] == handle:
+            self._dismiss()
         os.close(handle)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with told, contextlib.suppress(OSError):
-            told.send(str(code).encode())
+        if told is not None:
+            with told, contextlib.suppress(OSError):
+                told.send(str(code).encode())
 
 
 if __name__ == "__main__":

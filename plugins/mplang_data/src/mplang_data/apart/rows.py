@@ -49,6 +49,7 @@ def read_apart(
         answer = run_apart(
             READER, {**request, "seconds": seconds}, [*files, file], size=size,
             seconds=seconds + LATE, watch=watch, connects=connects,
+            kinds={each["kind"] for each in request["tables"].values()},
         )  # fmt: skip
         _check(answer)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
