@@ -5,7 +5,7 @@ that reach other processes or the network (seccomp), in this order, for good. Wh
 no Landlock, or the machine is not known, it keeps files, or calls; ``mplang doctor`` tells.
 """
 
-from mplang_confinement.landlock import give_up_files, landlock_version
+from mplang_confinement.landlock import give_up_files, landlock_version, make_ruleset
 from mplang_confinement.limits import set_limits
 from mplang_confinement.privileges import give_up_privileges, hide_memory
 from mplang_confinement.seccomp import CONNECT, NETWORK, give_up_calls, has_seccomp
@@ -19,5 +19,6 @@ __all__ = [
     "has_seccomp",
     "hide_memory",
     "landlock_version",
+    "make_ruleset",
     "set_limits",
 ]

@@ -36,8 +36,40 @@ def landlock_version() -> int:
     return max(0, int(libc.syscall(_CREATE, None, 0, 1)))
 
 
+def make_ruleset(*, network: bool = True) -> int | None:
+    """Return rules that permit the files of Python and its packages, for :func:`give_up_files`.
+
+    Args:
+        network: whether it is to give up connections, too.
+
+    Returns:
+        A descriptor; ``None`` where the kernel has no Landlock.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    version = landlock_version()
+    if not version:
+        return None
+    rights = (1 << _FILE_RIGHTS.get(version, 16)) - 1
+    handled = _BIND_TCP | _CONNECT_TCP if network and version >= 4 else 0
+    fields = [rights, handled, _SCOPES if version >= 6 else 0]
+    attributes = struct.pack("=3Q", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
+    ruleset = checked(libc.syscall(_CREATE, attributes, len(attributes), 0))
+    python = {sys.prefix, sys.base_prefix, *sys.path, *sysconfig.get_paths().values()}
+    for path in {*_SYSTEM, *filter(os.path.isabs, python)}:
+        _allow(ruleset, path, _READ_FILE | _READ_DIR)
+    for path in _OUTPUT:
+        _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+    return ruleset
+
+
 def give_up_files(
-    readable: Iterable[str] = (), writable: Iterable[str] = (), ports: Iterable[int] | None = None
+    readable: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    ports: Iterable[int] | None = None,
+    *,
+    rules: int | None = None,
 ) -> None:
     """Give up all files but those of Python and its packages, for this thread and what it forks.
 
@@ -48,27 +80,21 @@ def give_up_files(
         writable: files, and folders in which files may be made and removed, that may be read, too.
         ports: of TCP, to which alone it may connect, on whatever host; any if ``None``. Needs Linux
             6.7.
+        rules: of :func:`make_ruleset`, which are closed; made now if they are not given.
 
     Raises:
         OSError: the kernel refuses.
     """
     version = landlock_version()
-    if not version:
+    ruleset = make_ruleset(network=ports is not None) if rules is None else rules
+    if ruleset is None:
         return
-    rights = (1 << _FILE_RIGHTS.get(version, 16)) - 1
-    network = _BIND_TCP | _CONNECT_TCP if ports is not None and version >= 4 else 0
-    fields = [rights, network, _SCOPES if version >= 6 else 0]
-    attributes = struct.pack("=3Q", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
-    ruleset = checked(libc.syscall(_CREATE, attributes, len(attributes), 0))
     try:
-        python = {sys.prefix, sys.base_prefix, *sys.path, *sysconfig.get_paths().values()}
-        for path in {*_SYSTEM, *filter(os.path.isabs, python), *readable}:
+        for path in readable:
             _allow(ruleset, path, _READ_FILE | _READ_DIR)
-        for path in _OUTPUT:
-            _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
         for path in writable:
-            _allow(ruleset, path, _WRITE & rights)
-        for port in ports or () if network else ():
+            _allow(ruleset, path, _WRITE & (1 << _FILE_RIGHTS.get(version, 16)) - 1)
+        for port in ports or () if version >= 4 else ():
             rule = struct.pack("=QQ", _CONNECT_TCP, port)
             checked(libc.syscall(_ADD, ruleset, _NET_PORT, rule, 0))
         checked(libc.syscall(_RESTRICT, ruleset, 0))

@@ -36,15 +36,36 @@ def prepare(kinds: Iterable[str]) -> None:
             source_of(kind).prepare()
 
 
-def rehearse(kinds: Iterable[str]) -> None:
-    """Do in a process that waits for what it is asked what queries do.
+def rehearse() -> None:
+    """Run a query over a file of one row, in a process that waits for what it is asked.
 
-    What they touch is its own memory then, and no longer its parent's, which is copied page by
-    page when it is first changed.
+    What a query touches is the process's own memory then, and no longer its parent's, which is
+    copied page by page when it is first changed.
     """
-    for kind in kinds:
-        with contextlib.suppress(Exception):
-            source_of(kind).rehearse()
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from mplang_ibis.ext import at_source
+
+    one, given, result = {"number": "double"}, os.memfd_create("one"), os.memfd_create("result")
+    try:
+        with os.fdopen(os.dup(given), "wb") as file:
+            pq.write_table(pa.table({"number": [1.0]}), file)
+        table = {
+            "kind": "parquet", "where": "", "files": [0], "arguments": {},
+            "description": {"columns": one}, "type": str(TableType(tuple(one.items()))),
+        }  # fmt: skip
+        asked = {
+            "tables": {NAME: table}, "result": {"rows": 1, "size": 1 << 20}, "size": 1 << 30,
+            "gives": table["type"], "settings": {}, "seconds": 60, "line": result,
+            "progress": result,
+            "sql": f"SELECT sum(number) AS number FROM {NAME} WHERE number > 0",  # in one thread
+        }  # fmt: skip
+        _reach(asked, [given, result])
+        work(asked, [given, result])
+    finally:
+        os.close(given)
+        os.close(result)
+    at_source.prepare()
 
 
 def _tables(asked: Mapping[str, Any], files: Sequence[int]) -> list[Queried]:
@@ -162,7 +183,7 @@ def _limited(write: Callable[[Any], None], size: int) -> Callable[[Any], None]:
 
 @contextmanager
 def _writer(file: int, kind: TableType) -> Iterator[Callable[[Any], None]]:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from mplang_tables import arrow
 
     schema = arrow.schema(kind)

@@ -37,6 +37,7 @@ _EXTREMES = "statistics_propagation"
 Where a column can have NaN, it takes that for the greatest number, though no row has it.
 """
 _ready: list[duckdb.DuckDBPyConnection] = []
+_taken: list[duckdb.DuckDBPyConnection] = []  # to close one takes longer than to end the process
 
 
 class DamagedError(Exception):
@@ -50,7 +51,8 @@ def prepare() -> None:
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Return a connection that reads files and attaches databases, until :func:`leave`."""
-    return _ready.pop() if _ready else _open()
+    _taken.append(_ready.pop() if _ready else _open())
+    return _taken[-1]
 
 
 def _open() -> duckdb.DuckDBPyConnection:

@@ -60,7 +60,7 @@ class Task:
     reach: Callable[[dict[str, Any], Sequence[int]], Reach] = lambda asked, files: Reach()
 
 
-def run(parent: int, files: Sequence[int]) -> None:
+def run(parent: int, files: Sequence[int], rules: int | None = None) -> None:
     """Confine this process, do what its first file says, and write what it found to its second.
 
     It writes ``value``, or ``error``, which tells no data, with ``detail`` and ``where`` for the
@@ -70,6 +70,7 @@ def run(parent: int, files: Sequence[int]) -> None:
         parent: the process that has forked it, and ends it.
         files: descriptors of what is asked, of what is told, of stderr, of the line to who waits,
             and of further open files.
+        rules: of :func:`mplang_confinement.make_ruleset`, if there are any yet.
     """
     given, told, errors, line, *rest = files
     end_with(parent)
@@ -79,12 +80,12 @@ def run(parent: int, files: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(asked.pop("environment"))
     asked |= {"line": line, "progress": told}
-    answer = _answer(asked, rest)
+    answer = _answer(asked, rest, rules)
     os.pwrite(told, json.dumps(answer).encode(), PROGRESS)
     os.write(line, DONE)
 
 
-def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
+def _answer(asked: dict[str, Any], files: Sequence[int], rules: int | None) -> dict[str, Any]:
     answer: dict[str, Any] = {"error": None, "detail": None, "where": "", "value": None}
     task: Task = importlib.import_module(asked["module"]).TASK
     try:
@@ -92,7 +93,7 @@ def _answer(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         for module in reached.imports:
             importlib.import_module(module)
         _go_on_as_one_thread()
-        _confine(reached, asked["size"])
+        _confine(reached, rules, asked["size"])
         answer["value"] = task.work(asked, files)
     except SourceError as error:
         answer |= {"error": str(error), "detail": _detail_of(error), "where": error.detail}
@@ -142,9 +143,9 @@ def _go_on_as_one_thread() -> None:
     end_with(parent)
 
 
-def _confine(reach: Reach, size: int) -> None:
+def _confine(reach: Reach, rules: int | None, size: int) -> None:
     give_up_privileges()
-    give_up_files(reach.readable, reach.writable, reach.ports)
+    give_up_files(reach.readable, reach.writable, reach.ports, rules=rules)
     set_limits(memory=size + OWN, files=FILES, written=reach.written)
     give_up_calls(reach.calls)
 

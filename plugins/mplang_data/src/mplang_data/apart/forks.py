@@ -25,12 +25,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from mplang_confinement import make_ruleset
+
 from mplang_data.apart import child
 
 PR_SET_NAME = 15  # what ps shows
 MAX_FILES = 250  # sent at once: the kernel takes 253
 MAX_ASKED = 4096  # bytes of the names of kinds
-IDLE = 0.2  # seconds without a request after which a spare process is forked
+IDLE = 0.2  # seconds without a process after which a spare one is forked
 
 
 def main(number: int) -> None:
@@ -72,7 +74,8 @@ class _Server:
     def serve(self) -> None:
         """Serve until the client has gone, which ends all children."""
         while True:
-            found = self._poll.poll(IDLE * 1000 if self._missing else None)
+            idle = self._missing and not self._children
+            found = self._poll.poll(IDLE * 1000 if idle else None)
             for ready, _ in found:
                 if ready != self._sock.fileno():
                     self._reap(ready)
@@ -148,12 +151,15 @@ class _Server:
         """In a spare process: rehearse, wait for what is asked, and do it."""
         child.end_with(parent)
         _name_process(b"mplang-spare")
-        self._reader.rehearse(self._kinds)
+        rules = None
+        with contextlib.suppress(Exception):  # what it is asked tells, if that fails as well
+            rules = make_ruleset()
+            self._reader.rehearse()
         with sock:
             _, files, _, _ = socket.recv_fds(sock, 1, MAX_FILES)
         if files:
             _name_process(b"mplang-sources")
-            child.run(parent, files)
+            child.run(parent, files, rules)
 
     def _fork(self, run: Callable[..., None], *args: Any, leaving: int) -> int:
         """Start a process, and return its descriptor.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from mplang_core import BaseType, TableType
 from mplang_data.apart import MAX_TOLD
 from mplang_data.apart.child import Reach
-from mplang_data.description import Description, SourceError
-from mplang_data.sources.source import Opened, Placed, Queried, Source, SourceQuery
+from mplang_data.description import SourceError
+from mplang_data.sources.source import Placed, Queried, Source, SourceQuery
 
 _IMPORTS = (
     "mplang_data.columns", "mplang_data.relations", "mplang_tables.arrow", "pyarrow.csv",
@@ -31,10 +30,6 @@ class QueriedByDuckDb(Source):
     def prepare(self) -> None:
         """Import what reads files, and open a connection; see :class:`mplang_data.Source`."""
         _prepare()
-
-    def rehearse(self) -> None:
-        """Run a query over a file of one row; see :class:`mplang_data.Source`."""
-        _rehearse()
 
     def access(self, tables: Sequence[Queried], size: int) -> Reach:
         """Return the files; see :class:`mplang_data.Source`."""
@@ -65,29 +60,6 @@ def _prepare() -> None:
         from mplang_ibis.ext import at_source
 
         at_source.prepare()
-
-
-@functools.cache  # of all such kinds
-def _rehearse() -> None:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-    from mplang_ibis.ext import at_source
-
-    from mplang_data.sources import source_of
-
-    source, description = source_of("parquet"), Description(columns={"number": "double"})
-    kind = description.type
-    assert isinstance(kind, TableType)
-    with os.fdopen(os.memfd_create("mplang-one"), "wb") as file:
-        pq.write_table(pa.table({"number": [1.0]}), file)
-        file.flush()
-        table = Queried("one", "", Opened(source, description, [file.fileno()]), kind)
-        sql = "SELECT sum(number) AS number FROM one WHERE number > 0"  # which takes one thread
-        rows, size, seconds = 1, 1 << 20, 60.0
-        source.query([table], SourceQuery(
-            sql, kind, rows, size, 1 << 30, seconds, lambda: None, lambda part: None
-        ))  # fmt: skip
-    at_source.prepare()
 
 
 def _paths(tables: Sequence[Queried]) -> list[str]:

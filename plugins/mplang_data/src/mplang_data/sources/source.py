@@ -163,9 +163,6 @@ class Source(ABC):
     def prepare(self) -> None:
         """Do before a fork what each process needs that queries such a source, such as imports."""
 
-    def rehearse(self) -> None:  # noqa: B027
-        """Do in a process that waits what a query does, without any source; by default nothing."""
-
     @abstractmethod
     def access(self, tables: Sequence[Queried], size: int) -> Reach:
         """Return what a process reaches that queries tables with one :meth:`engine_key`.
