@@ -60,6 +60,7 @@ def _open() -> duckdb.DuckDBPyConnection:
     made.execute("SET TimeZone = 'UTC'")
     made.execute("SET enable_profiling = 'no_output'")
     made.execute("SET explain_output = 'all'")  # what a view is, not what is left of it
+    made.execute("SET parquet_metadata_cache = true")  # it looks at a file's end several times
     made.execute("SET enable_progress_bar = true")  # else it does not know how far it is
     made.execute("SET enable_progress_bar_print = false")
     made.execute(f"SET progress_bar_time = {int(PROGRESS * 1000)}")
