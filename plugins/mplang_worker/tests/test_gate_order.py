@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from mplang_testing.waiting import DEADLINE
+from mplang_worker.base.errors import RequestError
 from mplang_worker.front import stopping
 from mplang_worker.front.engine_events import EngineEvents
 from mplang_worker.front.gate import FrontGate
@@ -88,6 +89,7 @@ def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkey
         request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
         session = FrontSession(("analyst", "s"), request)
         session.closed = not late
+        session.gate_runs.asked["s-0"] = {"program": "digest", "name": "program"}
         begins = asyncio.create_task(gate.begin(session, {"run": "s-0"}))
         if late:
             assert await asyncio.to_thread(slow.writes.wait, DEADLINE)
@@ -101,7 +103,28 @@ def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkey
     gate, slow = FrontGate.__new__(FrontGate), SlowGate()
     gate._gate = slow
     asyncio.run(main())
-    assert slow.log == ["run" if late else "refusal: s-0 its session was ended meanwhile"]
+    ended = "attempt: s-0 it has not begun here: its session was ended meanwhile"
+    assert slow.log == ["run" if late else ended]
+
+
+def test_a_run_whose_checker_ended_with_its_session_is_no_refusal(monkeypatch):
+    """A restart of a peer ends sessions, of which no coordinator can know."""
+
+    async def asking(self, session, run, args):
+        session.closed = True
+        raise RequestError(503, "ended", "the checker has ended")
+
+    async def main() -> None:
+        request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
+        session = FrontSession(("analyst", "s"), request)
+        session.gate_runs.asked["s-0"] = {"program": "digest", "name": "program"}
+        assert await gate.begin(session, {"run": "s-0", "whole": True})
+
+    monkeypatch.setattr(FrontGate, "_asking", asking)
+    gate, slow = FrontGate.__new__(FrontGate), SlowGate()
+    gate._gate = slow
+    asyncio.run(main())
+    assert slow.log == ["attempt: s-0 it has not begun here: its session was ended meanwhile"]
 
 
 @pytest.mark.parametrize("when", ["before it begins", "after it"])

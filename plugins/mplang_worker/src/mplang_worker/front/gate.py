@@ -44,6 +44,7 @@ MAX_APPROVALS = 64  # that a coordinator passes on in a session
 MAX_REFUSALS = 100  # of a session that are on record, beside those of runs
 REFUSED = (400, 403, 422)  # of what is forged, not permitted, or no program
 TOLD = (MPLangError, RequestError)
+ENDED = "its session was ended meanwhile"
 WITHDRAWN = (
     "the run that stored it was stopped by an owner, or rests on an approval that was revoked, or "
     "on what such a run has stored; remove it, and make it anew"
@@ -278,7 +279,7 @@ class FrontGate:
         except (MPLangError, RequestError, LookupError, TypeError, ValueError) as error:
             why = getattr(error, "text", str(error)) if isinstance(error, TOLD) else "it is unclear"
             if session.closed:  # which has ended its checker
-                why = "its session was ended meanwhile"
+                why = ENDED
             log.warning("%s may not run %s: %s", session.key[0], run, error)
             if args.get("whole") is True:  # else another party is to blame
                 session.jobs.judge(run, AdmissionError(why))
@@ -292,10 +293,10 @@ class FrontGate:
         except (AdmissionError, RequestError) as error:
             return self._refused(session, run, error)
         session.gate_runs.pending = {run: Pending(asking, decision)}
-        if not self._gate.uses_up(asking, decision):
-            return await self.commit(session, run)
         if asked is not None:
             session.gate_runs.asked[run] = asked
+        if not self._gate.uses_up(asking, decision):
+            return await self.commit(session, run)
         if session.over:
             await self.end_all(session)
         return {"refused": ""}
@@ -311,7 +312,7 @@ class FrontGate:
         if self._gate is None or pending is None:
             return {"refused": "it was not permitted"}
         if session.closed:
-            return await self._unclear(session, run, "its session was ended meanwhile")
+            return await self._unclear(session, run, ENDED)
         session.gate_runs.asked.pop(run, None)
         try:
             head, receipt = await in_thread(self._gate.begin, *pending)
@@ -340,7 +341,13 @@ class FrontGate:
         return {"refused": str(refusal)}
 
     async def _unclear(self, session: FrontSession, run: str, why: str) -> Reply:
-        """Record that a run is refused that rules cannot be asked about."""
+        """Record that a run is refused that rules cannot be asked about.
+
+        Where its session was ended nobody has broken a rule: it was asked for, and has not begun.
+        """
+        if session.closed:
+            await self.end(session, {"run": run, "error": {"text": why}})
+            return {"refused": why}
         session.gate_runs.asked.pop(run, None)
         try:
             await self._record("refusal", session.key[0], session, {"run": run, "why": why})
