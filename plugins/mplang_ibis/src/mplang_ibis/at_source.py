@@ -141,7 +141,7 @@ def run(
         raise AdmissionError(f"{op}: {error}") from error
     query.admit_on(con, sql, names)
     with query.limited(con, op, bounds.seconds):
-        if not _has_extremes(con, sql):
+        if not (_has_extremes(con, sql) and _has_floats(con, names)):
             con.execute("SET disabled_optimizers = ''")
         con.execute(f"SET threads = {_threads(con, sql)}")
         con.execute("SET lock_configuration = true")
@@ -166,6 +166,13 @@ def _has_extremes(con: duckdb.DuckDBPyConnection, sql: str) -> bool:
     """Return whether SQL asks for the smallest or largest value of anything."""
     names = (each.get("function_name", "") for each in query.nodes(query.parse_on(con, sql)))
     return not {"min", "max"}.isdisjoint(name.lower() for name in names)
+
+
+def _has_floats(con: duckdb.DuckDBPyConnection, names: Collection[str]) -> bool:
+    """Return whether a column of tables can have NaN."""
+    asked = "SELECT data_type FROM duckdb_columns() WHERE list_contains($1, table_name)"
+    types = [kind for (kind,) in con.execute(asked, [list(names)]).fetchall()]
+    return any(kind in each for each in types for kind in ("FLOAT", "DOUBLE"))
 
 
 def _threads(con: duckdb.DuckDBPyConnection, sql: str) -> int:

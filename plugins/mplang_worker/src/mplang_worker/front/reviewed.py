@@ -38,10 +38,8 @@ async def refuse_question(gate: FrontGate, session: FrontSession, question: Data
     what = f"{'a query' if question.sql else 'rows'} of data set {shown}{more}"
     if question.digest in session.permitted.before:
         log.info("a run of %s has ended, and its engine asks for %s", session.key[0], what)
-    elif not session.closed and not session.over:
-        await _accuse(gate, session, what)
-        if question.sql:
-            log.warning("it asks for %s", quoted(question.sql, MAX_SQL))
+    else:
+        await _accuse(gate, session, what, question.sql)
     return Answer({"refused": PUBLIC})
 
 
@@ -90,7 +88,7 @@ def sees_one_state(
     return all(states.setdefault(data, each) == each for data, each in seen.items())
 
 
-async def _accuse(gate: FrontGate, session: FrontSession, what: str) -> None:
+async def _accuse(gate: FrontGate, session: FrontSession, what: str, sql: str = "") -> None:
     """Record that an engine asks for what its program does not, unless its session has ended."""
     if session.closed or session.over:
         return
@@ -99,4 +97,6 @@ async def _accuse(gate: FrontGate, session: FrontSession, what: str) -> None:
         "engine may have been taken over"
     )
     log.warning("a run of %s is refused something: %s", session.key[0], why)
+    if sql:
+        log.warning("it asks for %s", quoted(sql, MAX_SQL))
     await gate.refused(session, {"run": session.permitted.run}, RequestError(403, "forged", why))
