@@ -51,6 +51,29 @@ def test_a_run_that_two_loads_make_rest_on_itself_is_no_endless_search(gate):
     assert gate.lineage.withdrawn("analyst", ["s-0"]) == set()
 
 
+def test_what_begins_on_withdrawn_data_is_withdrawn_itself(gate):
+    """Its session is about to be stopped, and has begun another run meanwhile."""
+    begin(gate, "s-0")
+    stop(gate, "s-0")
+    assert gate.lineage.withdrawn("analyst", ["s-0"]) == {"s-0"}
+    begin(gate, "s-1", loaded=["s-0"])
+    begin(gate, "s-2")
+    gate.lineage.rest_on("analyst", "s-2", "s-1")
+    begin(gate, "s-3", loaded=["s-2"])
+    assert gate.lineage.withdrawn("analyst", ["s-1", "s-2", "s-3"]) == {"s-1", "s-2", "s-3"}
+
+
+def test_what_rests_on_an_approval_that_is_revoked_is_withdrawn(gate):
+    begin(gate, "s-0", approved=["abc"])
+    begin(gate, "s-1", loaded=["s-0"])
+    assert gate.lineage.withdrawn("analyst", ["s-0", "s-1"]) == set()
+    with gate._ledger.writing() as writing:
+        writing.revoke("abc")
+    assert gate.lineage.withdrawn("analyst", ["s-0", "s-1"]) == {"s-0", "s-1"}
+    begin(gate, "s-2", approved=["abc"])
+    assert gate.lineage.withdrawn("analyst", ["s-2"]) == {"s-2"}
+
+
 def test_parties_that_have_stored_something_are_notified_once(gate):
     begin(gate, "s-0", at=(0,))
     begin(gate, "s-1", at=(1,), loaded=["s-0"])

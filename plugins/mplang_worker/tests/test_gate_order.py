@@ -69,7 +69,7 @@ async def run_while_the_session_ends(gate: FrontGate, slow: SlowGate) -> None:
 
 def test_a_run_whose_session_ends_meanwhile_ends_on_record(monkeypatch):
     async def asking(self, session, run, args):
-        return SimpleNamespace(asked=ASKED)
+        return SimpleNamespace(loaded=(), asked=ASKED)
 
     monkeypatch.setattr(FrontGate, "_asking", asking)
     gate, slow = FrontGate.__new__(FrontGate), SlowGate()
@@ -83,7 +83,7 @@ def test_a_run_of_a_session_that_is_stopped_does_not_begin_or_may_nothing(monkey
     """Its engine has a moment to tell its peers, and could store what nothing withdraws."""
 
     async def asking(self, session, run, args):
-        return SimpleNamespace(asked=ASKED._replace(storage=(("store", "x", (0,)),)))
+        return SimpleNamespace(loaded=(), asked=ASKED._replace(storage=(("store", "x", (0,)),)))
 
     async def main() -> None:
         request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
@@ -127,12 +127,37 @@ def test_a_run_whose_checker_ended_with_its_session_is_no_refusal(monkeypatch):
     assert slow.log == ["attempt: s-0 it has not begun here: its session was ended meanwhile"]
 
 
+def test_a_session_that_loads_and_stores_for_long_rests_on_its_last_run_that_stored(monkeypatch):
+    """That run rests on all before, so what each run has on record does not grow."""
+    loaded = []
+
+    async def asking(self, session, run, args):
+        asked = ASKED._replace(storage=(("load", "x", (0,)), ("store", "x", (0,))))
+        loaded.append(tuple(session.loaded))
+        return SimpleNamespace(loaded=loaded[-1], asked=asked)
+
+    async def main() -> None:
+        request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
+        session = FrontSession(("analyst", "s"), request)
+        for number in range(5):
+            await gate.begin(session, {"run": f"s-{number}"})
+            assert await gate.load(session, f"other-{number}")
+
+    monkeypatch.setattr(FrontGate, "_asking", asking)
+    gate, slow = FrontGate.__new__(FrontGate), SlowGate()
+    gate._gate = slow
+    slow.goes_on.set()
+    slow.lineage = SimpleNamespace(withdrawn=lambda *_: set(), rest_on=lambda *_: None)
+    asyncio.run(main())
+    assert [*map(set, loaded[1:])] == [{f"s-{n}", f"other-{n}"} for n in range(4)]
+
+
 @pytest.mark.parametrize("when", ["before it begins", "after it"])
 def test_a_run_asks_nothing_about_data_sets_once_it_has_ended(monkeypatch, when):
     """Its engine says that it has ended, so that nothing bounds its time, and goes on asking."""
 
     async def asking(self, session, run, args):
-        return SimpleNamespace(asked=ASKED._replace(questions=("digest",)))
+        return SimpleNamespace(loaded=(), asked=ASKED._replace(questions=("digest",)))
 
     async def main() -> None:
         request = SimpleNamespace(parties=[SimpleNamespace(name="clinic")], rank=0)
@@ -184,7 +209,7 @@ def test_a_number_is_no_opening_for_which_memory_is_taken(size):
 
 def test_what_cannot_be_stopped_whole_does_not_end_the_watch_over_revocations(monkeypatch, caplog):
     monkeypatch.setattr(stopping, "INTERVAL", 0.0)
-    about = {"rests": {"s-0": "a"}, "loaded": set(), "stopping": None}
+    about = {"rests": {"a"}, "loaded": set(), "stopping": None}
     begun = SimpleNamespace(begun={"s-0"}, jobs=SimpleNamespace(unfinished=[]), **about)
     tried = []
 

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS rests (
   coordinator TEXT NOT NULL, run TEXT NOT NULL, approval TEXT NOT NULL,
   PRIMARY KEY (coordinator, run, approval)
 ) STRICT;
+CREATE INDEX IF NOT EXISTS rests_by_approval ON rests (approval);
 CREATE TABLE IF NOT EXISTS stopped (
   coordinator TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (coordinator, run)
 ) STRICT;

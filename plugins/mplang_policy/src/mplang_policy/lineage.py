@@ -7,7 +7,7 @@ the runs whose stored values were loaded. What one of them has made may have flo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence, Set
 from typing import NamedTuple
 
 from mplang_analysis import RunRequest
@@ -45,8 +45,10 @@ class StoredLineage:
 
     def __init__(self, log: GateLog) -> None:
         self._log, self._ledger = log, log.ledger
-        self._marks: tuple[int, ...] = ()  # how much was withdrawn when notices were looked for
-        self._notices: list[Notice] = []
+        # what is withdrawn, as it was found in the ledger last; changed under its lock only
+        self._marks: tuple[int, ...] = ()  # how much was stopped and revoked then
+        self._gone: Set[tuple[str, str]] = frozenset()  # coordinators and runs
+        self._notices: Sequence[Notice] = ()
 
     def begin(self, writing: Writing, run: RunRequest, approval: str) -> None:
         """Record what a run rests on that stores something, in the change in which it begins.
@@ -65,6 +67,8 @@ class StoredLineage:
             _insert(writing, "INSERT OR IGNORE INTO rests VALUES (?, ?, ?)", *about, name)
         for source in sorted(set(run.loaded)):
             _insert(writing, _REST, *about, source)
+        if writing.changed(lambda file: self._rests_on_gone(file, *about, run.loaded)):
+            self._marks = ()  # it is looked for anew
         for rank, party in enumerate(asked.names):
             if party != self._log.party:
                 # where nothing is stored, nobody has to know, but each may say that it is withdrawn
@@ -84,6 +88,8 @@ class StoredLineage:
         """
         with self._log.recording(coordinator) as writing:
             _insert(writing, _REST, coordinator, run, source)
+            if (coordinator, source) in self._gone:
+                self._marks = ()
 
     def withdrawn(self, coordinator: str, runs: Collection[str]) -> set[str]:
         """Return the runs that rest on one that was stopped, or on an approval that was revoked.
@@ -98,7 +104,9 @@ class StoredLineage:
             AdmissionError: the log cannot be read.
         """
         with self._log.using():
-            return {run for run in runs if self._ledger.rows(_WITHDRAWN, coordinator, run)}
+            self._ledger.reading(self._look)
+        gone = self._gone
+        return {run for run in runs if (coordinator, run) in gone}
 
     def withdraw(self, coordinator: str, run: str, sender: str | None, about: Body) -> bool:
         """Withdraw a run, as a party says that takes part in it; record that once.
@@ -115,7 +123,7 @@ class StoredLineage:
         with self._log.recording(coordinator, always=True) as writing:
             if not writing.changed(lambda file: _notify(file, coordinator, run, sender)):
                 return False
-            if writing.changed(lambda file: _stop(file, coordinator, run)):
+            if writing.changed(lambda file: self._stop(file, coordinator, run)):
                 fields = {"coordinator": coordinator, **about, "runs": [run]}
                 writing.add("stopped", shortened_fields(fields))
         return True
@@ -123,10 +131,7 @@ class StoredLineage:
     def notices(self) -> Collection[Notice]:
         """Return the notices that other parties have not answered."""
         with self._log.using():
-            marks = self._ledger.reading(_count)
-            if marks != self._marks:
-                rows = self._ledger.rows(_NOTICES)
-                self._notices, self._marks = [Notice(*row) for row in rows], marks
+            self._ledger.reading(self._look)
         return tuple(self._notices)
 
     def notified(self, notice: Notice) -> None:
@@ -135,6 +140,35 @@ class StoredLineage:
         with self._log.recording(coordinator, always=True) as writing:
             writing.changed(lambda file: _notify(file, coordinator, run, party))
         self._notices = [each for each in self._notices if each != notice]
+
+    def _look(self, file: sqlite3.Connection) -> None:
+        """Look what is withdrawn, if more was stopped or revoked, by another process, too.
+
+        What rests on it is followed from there: it is little, and runs that rest on others are
+        many after a while.
+        """
+        marks = _count(file)
+        if marks != self._marks:
+            self._gone = set(file.execute(_GONE).fetchall())
+            self._notices = [Notice(*row) for row in file.execute(_NOTICES).fetchall()]
+            self._marks = marks
+
+    def _rests_on_gone(
+        self, file: sqlite3.Connection, coordinator: str, run: str, sources: Collection[str]
+    ) -> bool:
+        """Return whether a run rests by itself on what is withdrawn."""
+        if any((coordinator, source) in self._gone for source in sources):
+            return True
+        query = "SELECT 1 FROM rests NATURAL JOIN revoked WHERE coordinator = ? AND run = ?"
+        return file.execute(query, (coordinator, run)).fetchone() is not None
+
+    def _stop(self, file: sqlite3.Connection, coordinator: str, run: str) -> bool:
+        """Record that a run was stopped; return whether that is new."""
+        self._look(file)
+        if (coordinator, run) in self._gone:
+            return False
+        file.execute("INSERT OR IGNORE INTO stopped VALUES (?, ?)", (coordinator, run))
+        return True
 
 
 def _insert(writing: Writing, query: str, *row: str | int) -> None:
@@ -151,14 +185,6 @@ def _notify(file: sqlite3.Connection, coordinator: str, run: str, party: str | N
     return file.execute(query, (coordinator, run)).fetchone() is not None
 
 
-def _stop(file: sqlite3.Connection, coordinator: str, run: str) -> bool:
-    """Record that a run was stopped; return whether that is new."""
-    if file.execute(_WITHDRAWN, (coordinator, run)).fetchone() is not None:
-        return False
-    file.execute("INSERT OR IGNORE INTO stopped VALUES (?, ?)", (coordinator, run))
-    return True
-
-
 def _count(file: sqlite3.Connection) -> tuple[int, ...]:
     """Return how many runs were stopped, and approvals revoked: each only grows."""
     tables = "stopped", "revoked"
@@ -166,20 +192,15 @@ def _count(file: sqlite3.Connection) -> tuple[int, ...]:
 
 
 _REST = "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)"
-_WITHDRAWN = """
-WITH RECURSIVE basis (coordinator, run) AS (
-  VALUES (?, ?) UNION
-  SELECT coordinator, source FROM lineage NATURAL JOIN basis
-)
-SELECT 1 FROM basis NATURAL JOIN stopped UNION ALL
-SELECT 1 FROM basis NATURAL JOIN rests NATURAL JOIN revoked LIMIT 1
-"""
-_NOTICES = """
+_FOLLOWED = """
 WITH RECURSIVE gone (coordinator, run) AS (
   SELECT coordinator, run FROM stopped UNION
   SELECT coordinator, run FROM rests NATURAL JOIN revoked UNION
   SELECT lineage.coordinator, lineage.run FROM lineage
   JOIN gone ON lineage.coordinator = gone.coordinator AND lineage.source = gone.run
 )
-SELECT coordinator, run, party FROM partners NATURAL JOIN gone WHERE NOT notified
 """
+_GONE = f"{_FOLLOWED} SELECT coordinator, run FROM gone"
+_NOTICES = (
+    f"{_FOLLOWED} SELECT coordinator, run, party FROM partners NATURAL JOIN gone WHERE NOT notified"
+)

@@ -230,7 +230,7 @@ def _session_row(session: FrontSession) -> Row:
         "coordinator": session.key[0],
         "parties": session.parties,
         "runs": len(session.jobs.unfinished),
-        "approvals": sorted(set(session.rests.values())),
+        "approvals": sorted(session.rests),
         "memory": session.memory,
         "age": round(now - session.opened, 1),
         "idle": round(now - session.seen, 1),
@@ -248,6 +248,6 @@ def _job_rows(session: FrontSession) -> list[Row]:
                 "coordinator": session.key[0],
                 "state": str(job.status.get("state")),
                 "seconds": round(now - job.begun, 1),
-                "approval": session.rests.get(run, ""),
+                "approval": job.approval,
             })  # fmt: skip
     return rows

@@ -319,9 +319,11 @@ class FrontGate:
         except AdmissionError as error:
             return self._refused(session, run, error)
         session.begun.add(run)
-        if pending.decision.approval_id:
-            session.rests[run] = pending.decision.approval_id
-        session.jobs.give_receipt(run, receipt)
+        session.rests |= {pending.decision.approval_id} - {""}
+        session.jobs.give_receipt(run, receipt, pending.decision.approval_id)
+        if any(what == "store" for what, _, _ in pending.asking.asked.storage):
+            session.loaded.difference_update(pending.asking.loaded)
+            session.loaded.add(run)
         if session.over:  # it ended while this was written
             await self.end_all(session)
         if not session.closed:  # else what it would store is not among what was withdrawn
@@ -382,7 +384,7 @@ class FrontGate:
             receipt=session.receipt,
             approvals=tuple(session.approvals.values()),
             loaded=tuple(session.loaded),
-            approved=tuple(set(session.rests.values())),
+            approved=tuple(session.rests),
         )
 
     async def _paths(

@@ -35,6 +35,7 @@ class KnownJob:
         refused: why the engine did not take it.
         verdict: the error by which the gate refused it, in place of what the engine says.
         receipt: what the gate has signed of its log once the job was on record; empty before.
+        approval: the approval that it uses, if it needs one.
         accepted: set once the engine has taken or refused it.
         clock: has the steps at which its end is told; ``None`` if it is told at once.
         ended: set once its status is final.
@@ -47,6 +48,7 @@ class KnownJob:
     refused: RequestError | None = None
     verdict: Status | None = None
     receipt: str = ""
+    approval: str = ""
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     clock: StepClock | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -172,11 +174,11 @@ class FrontJobs:
             failure = asdict(Failure(type(error).__name__, str(error), None, place))
             job.verdict = failure | {"refusals": [asdict(each) for each in error.refusals]}
 
-    def give_receipt(self, run: str, receipt: str) -> None:
-        """Record what the coordinator of a job gets of the log that has it on record."""
+    def give_receipt(self, run: str, receipt: str, approval: str = "") -> None:
+        """Record what the coordinator of a job gets of the log, and the approval that it uses."""
         job = self._known.get(run)
         if job is not None:
-            job.receipt = receipt
+            job.receipt, job.approval = receipt, approval
 
     def start_clock(self, run: str) -> KnownJob:
         """Have the end of a job told at the steps of a clock, which begins now; return the job.

@@ -107,8 +107,10 @@ class FrontSession:
         checker: what analyses its programs for the gate, if there is one.
         permitted: what its engine may ask for since the last run began, if there is a gate.
         begun: the runs that have begun and not ended, if there is a gate.
-        rests: by the name of a run that has begun, the approval that it rests on, if it needs one.
-        loaded: the runs whose stored values it has loaded, if there is a gate.
+        rests: the approvals that its runs have used.
+        loaded: what it rests on besides, if there is a gate: its last run that has stored
+            something, which rests on all before, and the runs whose stored values it has loaded
+            since.
         gate_runs: what the gate knows of its other runs, and what peers tell of their logs.
         refusals: how often it was refused something, beside runs that rules refuse.
         approvals: those of this party that its coordinator has passed on, by their names.
@@ -134,7 +136,7 @@ class FrontSession:
         self.needed: frozenset[str] = frozenset()
         self.permitted = NOTHING
         self.begun: set[str] = set()
-        self.rests: dict[str, str] = {}
+        self.rests: set[str] = set()
         self.loaded: set[str] = set()
         self.stopping: asyncio.Future[None] | None = None  # its stop by an owner, if there is one
         self.gate_runs = GateRuns()

@@ -167,7 +167,7 @@ async def _stop_resting(
     engines: Stoppable, session: FrontSession, revoked: set[str], name: str
 ) -> None:
     """Stop a session that rests on a revoked approval, or has loaded what is withdrawn."""
-    for approval in sorted(revoked & set(session.rests.values())):
+    for approval in sorted(revoked & session.rests):
         why = f"the owner of {name} revoked approval {approval}, on which a run of it rests"
         await stop(engines, session, why, "revoke")
         return
