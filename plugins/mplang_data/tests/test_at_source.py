@@ -18,7 +18,7 @@ from mplang_data.apart import _ServerClient
 from mplang_http import LocalCluster
 from mplang_tables import to_tensor
 from mplang_testing.waiting import DEADLINE, wait_until
-from processes import descendants
+from processes import descendants, readers_of
 from pyarrow import csv
 
 import mplang_core as mp
@@ -183,6 +183,7 @@ def test_an_engine_holds_no_value_of_a_column_that_is_not_offered(folder):
         mp.connect("http", cluster.spec) as host,
     ):
         kept = mp.evaluate(host, program)
+        wait_until(lambda: not readers_of(cluster.workers[0].pid), "the reader has ended")
         found = {pid: _memory(pid) for pid in descendants(cluster.workers[0].pid)}
         assert any(b"town8" in memory for memory in found.values())
         assert not [pid for pid, memory in found.items() if SECRET in memory]

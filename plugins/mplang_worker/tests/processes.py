@@ -76,6 +76,12 @@ def _named(front: int, *names: str) -> list[int]:
     return children_named(fork_server_of(front), *names)
 
 
+def readers_of(front: int) -> list[int]:
+    """Return the process IDs of those that read sources for a front now, or are about to end."""
+    servers = children_named(front, "mplang-sources")
+    return [pid for server in servers for pid in children_named(server, "mplang-sources")]
+
+
 def children_named(pid: int, *names: str) -> list[int]:
     """Return the process IDs of those of a process's children that have one of the names."""
     return [each for each in children(pid) if _comm(each) in names]
