@@ -46,13 +46,14 @@ def rehearse() -> None:
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from mplang_ibis.ext import at_source
 
-    one, given, result = {"number": "double"}, os.memfd_create("one"), os.memfd_create("result")
+    columns = {"number": "double"}
+    source, result = os.memfd_create("one"), os.memfd_create("result")
     try:
-        with os.fdopen(os.dup(given), "wb") as file:
+        with os.fdopen(os.dup(source), "wb") as file:
             pq.write_table(pa.table({"number": [1.0]}), file)
         table = {
             "kind": "parquet", "where": "", "files": [0], "arguments": {},
-            "description": {"columns": one}, "type": str(TableType(tuple(one.items()))),
+            "description": {"columns": columns}, "type": str(TableType(tuple(columns.items()))),
         }  # fmt: skip
         asked = {
             "tables": {NAME: table}, "result": {"rows": 1, "size": 1 << 20}, "size": 1 << 30,
@@ -60,10 +61,10 @@ def rehearse() -> None:
             "progress": result,
             "sql": f"SELECT sum(number) AS number FROM {NAME} WHERE number > 0",  # in one thread
         }  # fmt: skip
-        _reach(asked, [given, result])
-        work(asked, [given, result])
+        _reach(asked, [source, result])
+        work(asked, [source, result])
     finally:
-        os.close(given)
+        os.close(source)
         os.close(result)
     at_source.prepare()
 

@@ -293,10 +293,10 @@ def _tried(way: Any, program: Program) -> Any:
 
 def _own_queries(program: Program, asked: ProgramRequest) -> Queries | None:
     """Return where the queries run that the owner's party has; ``None`` as :func:`_tried`."""
-    found: Queries | None = _tried(partial(queries, names=asked.names), program)
-    if found is None:
+    report: Queries | None = _tried(partial(queries, names=asked.names), program)
+    if report is None:
         return None
-    return replace(found, rows=tuple(each for each in found.rows if each.party == asked.party))
+    return replace(report, rows=tuple(each for each in report.rows if each.party == asked.party))
 
 
 def _parts(title: str, found: Report | None, drawings: bool) -> Sequence[Part]:

@@ -125,7 +125,7 @@ def tell_progress(progress: int, percent: float) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Have this process end with another, which has forked it."""
+    """End this process when another one ends, which has forked it."""
     # a later one of the same parent, or of the next, must not meet this one
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -22,8 +22,9 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NoReturn
 
 from mplang_confinement import make_ruleset
 
@@ -46,7 +47,7 @@ def main(number: int) -> None:
         signal.signal(each, signal.SIG_IGN)
     reader = importlib.import_module("mplang_data.source_reader")
     gc.freeze()  # so that a child does not copy it when it collects garbage
-    _Server(socket.socket(fileno=number), reader).serve()
+    _Server(socket.socket(fileno=number), reader.prepare, reader.rehearse).serve()
 
 
 def _name_process(name: bytes) -> None:
@@ -58,11 +59,17 @@ class _Server:
 
     Args:
         sock: socket to the client.
-        reader: prepares and rehearses: :mod:`mplang_data.source_reader`.
+        prepare: does before a fork what processes need that read sources of some kinds.
+        rehearse: does in a spare process what queries do.
     """
 
-    def __init__(self, sock: socket.socket, reader: Any) -> None:
-        self._sock, self._reader = sock, reader
+    def __init__(
+        self,
+        sock: socket.socket,
+        prepare: Callable[[Iterable[str]], None],
+        rehearse: Callable[[], None],
+    ) -> None:
+        self._sock, self._prepare_kinds, self._rehearse = sock, prepare, rehearse
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         # process IDs, and who is told, by descriptors of processes
@@ -75,13 +82,13 @@ class _Server:
         """Serve until the client has gone, which ends all children."""
         while True:
             idle = self._missing and not self._children
-            found = self._poll.poll(IDLE * 1000 if idle else None)
-            for ready, _ in found:
-                if ready != self._sock.fileno():
-                    self._reap(ready)
+            ready = self._poll.poll(IDLE * 1000 if idle else None)
+            for number, _ in ready:
+                if number != self._sock.fileno():
+                    self._reap(number)
                 elif not self._take():
                     return
-            if not found:
+            if not ready:
                 self._missing = False  # until something is asked: one that fails is not tried again
                 with contextlib.suppress(OSError):  # no room; one is forked when it is needed
                     self._fork_spare()
@@ -95,7 +102,8 @@ class _Server:
         try:
             handle = self._hire(files[1:])
             if handle is None:
-                handle = self._fork(child.run, os.getpid(), files[1:], leaving=files[0])
+                run = partial(child.run, os.getpid(), files[1:])
+                handle = self._fork(run, leaving=files[0])
         except OSError as error:
             told.send(f"{error}".encode())
             told.close()
@@ -112,7 +120,7 @@ class _Server:
         new = [kind for kind in kinds if kind not in self._kinds]
         if not new:
             return
-        self._reader.prepare(new)
+        self._prepare_kinds(new)
         gc.freeze()
         self._kinds += new
         self._dismiss()
@@ -123,7 +131,7 @@ class _Server:
             self._spare = None
 
     def _hire(self, files: list[int]) -> int | None:
-        """Have the spare process do what is asked; return it, or ``None`` if there is none."""
+        """Return the spare process, which does what is asked; ``None`` if there is none."""
         if self._spare is None:
             return None
         handle, sock = self._spare
@@ -141,32 +149,32 @@ class _Server:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
-                handle = self._fork(self._run_when_told, os.getpid(), theirs, leaving=mine.fileno())
+                run = partial(self._run_spare, os.getpid(), theirs)
+                handle = self._fork(run, leaving=mine.fileno())
             except OSError:
                 mine.close()
                 raise
         self._spare = handle, mine
 
-    def _run_when_told(self, parent: int, sock: socket.socket) -> None:
-        """In a spare process: rehearse, wait for what is asked, and do it."""
+    def _run_spare(self, parent: int, sock: socket.socket) -> None:
+        """Run a spare process: it rehearses, and waits for what it is asked."""
         child.end_with(parent)
         _name_process(b"mplang-spare")
         rules = None
         with contextlib.suppress(Exception):  # what it is asked tells, if that fails as well
             rules = make_ruleset()
-            self._reader.rehearse()
+            self._rehearse()
         with sock:
             _, files, _, _ = socket.recv_fds(sock, 1, MAX_FILES)
         if files:
             _name_process(b"mplang-sources")
             child.run(parent, files, rules)
 
-    def _fork(self, run: Callable[..., None], *args: Any, leaving: int) -> int:
+    def _fork(self, run: Callable[[], None], *, leaving: int) -> int:
         """Start a process, and return its descriptor.
 
         Args:
             run: what it runs.
-            *args: arguments.
             leaving: descriptor that is the server's, as its others are.
 
         Raises:
@@ -174,13 +182,13 @@ class _Server:
         """
         pid = os.fork()
         if pid == 0:
-            self._run(run, args, leaving)
+            self._run(run, leaving)
         handle = os.pidfd_open(pid)
         self._children[handle] = pid, None
         self._poll.register(handle, select.POLLIN)
         return handle
 
-    def _run(self, run: Callable[..., None], args: Sequence[Any], leaving: int) -> NoReturn:
+    def _run(self, run: Callable[[], None], leaving: int) -> NoReturn:
         code = 1
         try:
             self._sock.close()
@@ -191,7 +199,7 @@ class _Server:
             if self._spare is not None:
                 self._spare[1].close()
             os.close(leaving)
-            run(*args)
+            run()
             code = 0
         finally:
             os._exit(code)
