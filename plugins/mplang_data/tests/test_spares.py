@@ -14,7 +14,7 @@ from mplang_data import SourceError, apart
 from mplang_data.apart import _ServerClient
 from mplang_data.holding import read_data_sets
 from mplang_data.reading import Asked, query
-from mplang_testing.waiting import wait_until
+from mplang_testing.waiting import stays, wait_until
 from processes import children, children_named
 
 from mplang_core import TableType
@@ -25,6 +25,7 @@ def server(monkeypatch):
     """A server of this test's own, whose processes find modules beside it."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}")
     made = _ServerClient()
+    made.ahead = True
     monkeypatch.setattr(apart, "_server", made)
     return made
 
@@ -48,6 +49,15 @@ def test_what_is_asked_next_is_done_by_a_spare_process(server):
     pid = spare_of(server)
     assert run(f"assert os.getpid() == {pid}") == [None]
     assert spare_of(server) != pid
+
+
+def test_only_what_asks_for_it_has_processes_forked_ahead(server):
+    server.ahead = False
+    run("pass")
+    stays(lambda: not spares_of(server))
+    server.ahead = True
+    run("pass")
+    assert spare_of(server)
 
 
 def test_a_spare_process_has_open_what_a_forked_one_has(server):

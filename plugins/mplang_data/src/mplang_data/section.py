@@ -17,7 +17,7 @@ from mplang_analysis import DataQuestion, TableRead
 
 from mplang_core import TableType
 from mplang_core.ext import AdmissionError, ConfigError, KernelError, parse_base_type
-from mplang_data.apart import Report
+from mplang_data.apart import Report, fork_ahead
 from mplang_data.client import DataSetClient
 from mplang_data.description import (
     NoDataSetError,
@@ -109,6 +109,7 @@ class DataSetServer:
     """
 
     def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
+        fork_ahead()
         self._sets = data_sets
         self._settings = settings
         self._released = OrderedDict[str, None]()  # names of sessions

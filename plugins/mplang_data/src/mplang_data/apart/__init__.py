@@ -26,8 +26,9 @@ PROGRESS = 16  # bytes at the beginning of what it tells: how far it is
 REPORTED, REPORTED_LAST = 1.0, 600.0  # seconds until it is first told how far it is, and at most
 LAST = 4 << 10  # bytes of what it writes to stderr
 CONNECTED, DONE = b"1", b"2"  # what it says on its line
+AHEAD, ONCE = "ahead", "once"  # whether another process is forked ahead, for what is asked next
 
-__all__ = ["run_apart"]
+__all__ = ["fork_ahead", "run_apart"]
 
 _PASSED = ("PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH")
 _PASSED_BEGINNINGS = ("PYTHON", "LC_", "PG")  # PG: where a database is, as libpq takes it
@@ -88,6 +89,14 @@ def run_apart(
                 raise
             cause = error.__cause__ if isinstance(error, SourceError) else error
             raise SourceUnreachableError("its source cannot be reached") from (cause or error)
+
+
+def fork_ahead() -> None:
+    """Have processes forked ahead from now on, so that what is asked waits for none.
+
+    A worker does. It takes CPU time after each that has read something, and memory for one.
+    """
+    _server.ahead = True
 
 
 def _run(
@@ -154,9 +163,14 @@ class _Line:
 
 
 class _ServerClient:
-    """Client of :mod:`mplang_data.apart.forks`, which is started when it is needed."""
+    """Client of :mod:`mplang_data.apart.forks`, which is started when it is needed.
+
+    Attributes:
+        ahead: whether the server forks a process ahead for what is asked next.
+    """
 
     def __init__(self) -> None:
+        self.ahead = False
         self._lock = threading.Lock()
         self._sock: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -191,7 +205,7 @@ class _ServerClient:
                     _kill(handle)
 
     def _send(self, kinds: Collection[str], files: Sequence[int]) -> None:
-        asked = ["+", *sorted(kinds)]  # what is empty would be an end
+        asked = [AHEAD if self.ahead else ONCE, *sorted(kinds)]
         with self._lock:
             try:
                 socket.send_fds(self._started(), [" ".join(asked).encode()], list(files))

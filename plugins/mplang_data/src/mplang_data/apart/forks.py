@@ -1,8 +1,9 @@
 """Server of confined processes: ``python -P -m mplang_data.apart.forks FD``.
 
 It imports once what they need, has no file, key or connection but that to its client, and forks one
-process for each thing that is to be done. A spare one is forked while nothing is asked, and has
-rehearsed what queries do: so no query waits for a fork, nor for the pages that it copies.
+process for each thing that is to be done. For a worker, a spare one is forked while nothing is
+asked, and has rehearsed what queries do: so no query waits for a fork, nor for the pages that it
+copies.
 
 It is no :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
 has in its memory what an owner prepares for sessions; what reads the files of strangers is forked
@@ -28,7 +29,7 @@ from typing import NoReturn
 
 from mplang_confinement import make_ruleset
 
-from mplang_data.apart import child
+from mplang_data.apart import AHEAD, child
 
 PR_SET_NAME = 15  # what ps shows
 MAX_FILES = 250  # sent at once: the kernel takes 253
@@ -97,7 +98,8 @@ class _Server:
         asked, files, _, _ = socket.recv_fds(self._sock, MAX_ASKED, MAX_FILES)
         if not files:
             return False
-        self._prepare(asked.decode().split()[1:])
+        ahead, *kinds = asked.decode().split()
+        self._prepare(kinds)
         told = socket.socket(fileno=files[0])
         try:
             handle = self._hire(files[1:])
@@ -113,7 +115,7 @@ class _Server:
                 socket.send_fds(told, [b"+"], [handle])
         for file in files[1:]:
             os.close(file)
-        self._missing = self._spare is None and bool(self._kinds)
+        self._missing = ahead == AHEAD and self._spare is None and bool(self._kinds)
         return True
 
     def _prepare(self, kinds: list[str]) -> None:
