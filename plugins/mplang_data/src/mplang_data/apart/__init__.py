@@ -92,7 +92,7 @@ def run_apart(
 
 
 def fork_ahead() -> None:
-    """Have processes forked ahead from now on, so that what is asked waits for none.
+    """Fork processes ahead from now on, so that what is asked waits for none.
 
     A worker does. It takes CPU time after each that has read something, and memory for one.
     """
