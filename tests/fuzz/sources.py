@@ -109,7 +109,7 @@ def _written(write: Callable[[Any], None]) -> bytes:
 _MADE: Mapping[str, Callable[[Any], list[bytes]]] = {
     "parquet": _parquet, "arrow": _arrow, "csv": _csv, "npy": _npy, "duckdb": _duckdb,
 }  # fmt: skip
-source_reader.prepare()  # as the server of these processes does, before it forks one
+source_reader.prepare(_MADE)  # as the server of these processes does, before it forks one
 
 
 def changed(kind: str, rng: random.Random, known: list[bytes]) -> bytes:
@@ -180,13 +180,13 @@ def _memory() -> Any:
 
 def _forked(module: Any, asked: dict[str, Any], files: Sequence[int]) -> str:
     request = {**asked, "module": module.__name__, "environment": dict(os.environ), "size": SIZE}
-    with _memory() as given, _memory() as answer, _memory() as errors:
+    with _memory() as given, _memory() as answer, _memory() as errors, _memory() as line:
         os.pwrite(given, json.dumps(request).encode(), 0)
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                child.run(parent, [given, answer, errors, *files])
+                child.run(parent, [given, answer, errors, line, *files])
             finally:
                 os._exit(0)
         code = _ended(pid)

@@ -90,7 +90,7 @@ def test_a_spare_process_is_prepared_for_the_kinds_of_later_data_sets(server):
 def test_a_process_that_says_that_it_is_done_is_ended_at_once(server, said):
     run("pass")
     with pytest.raises(SourceError, match="has ended"):
-        run(f"import time; os.write(asked['line'], {said!r}); time.sleep(600)")
+        run(f"import signal; os.write(asked['line'], {said!r}); signal.pause()")
     spare = spare_of(server)
     wait_until(lambda: children(server._process.pid) == [spare], "the process has ended")
 
