@@ -31,7 +31,7 @@ import mplang_core as mp
 
 TIMES = 10
 SQL = Path(conftest.__file__).parent / "queries/duckdb/h"
-ROWS = 28_000_000
+ROWS = 25_000_000
 GROUPED = (
     "SELECT town, count(*) AS n, max(pay) AS most FROM people WHERE age > 40 GROUP BY 1 ORDER BY 1"
 )

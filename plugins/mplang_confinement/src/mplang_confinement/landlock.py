@@ -51,16 +51,19 @@ def make_ruleset(*, network: bool = True) -> int | None:
     version = landlock_version()
     if not version:
         return None
-    rights = (1 << _FILE_RIGHTS.get(version, 16)) - 1
     handled = _BIND_TCP | _CONNECT_TCP if network and version >= 4 else 0
-    fields = [rights, handled, _SCOPES if version >= 6 else 0]
+    fields = [_file_rights(version), handled, _SCOPES if version >= 6 else 0]
     attributes = struct.pack("=3Q", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = checked(libc.syscall(_CREATE, attributes, len(attributes), 0))
     python = {sys.prefix, sys.base_prefix, *sys.path, *sysconfig.get_paths().values()}
-    for path in {*_SYSTEM, *filter(os.path.isabs, python)}:
-        _allow(ruleset, path, _READ_FILE | _READ_DIR)
-    for path in _OUTPUT:
-        _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+    try:
+        for path in {*_SYSTEM, *filter(os.path.isabs, python)}:
+            _allow(ruleset, path, _READ_FILE | _READ_DIR)
+        for path in _OUTPUT:
+            _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+    except BaseException:
+        os.close(ruleset)
+        raise
     return ruleset
 
 
@@ -80,7 +83,8 @@ def give_up_files(
         writable: files, and folders in which files may be made and removed, that may be read, too.
         ports: of TCP, to which alone it may connect, on whatever host; any if ``None``. Needs Linux
             6.7.
-        rules: of :func:`make_ruleset`, which are closed; made now if they are not given.
+        rules: of :func:`make_ruleset`, which are closed; made now if they are not given. With
+            ``ports`` they are made with ``network``, and without they are not.
 
     Raises:
         OSError: the kernel refuses.
@@ -93,13 +97,18 @@ def give_up_files(
         for path in readable:
             _allow(ruleset, path, _READ_FILE | _READ_DIR)
         for path in writable:
-            _allow(ruleset, path, _WRITE & (1 << _FILE_RIGHTS.get(version, 16)) - 1)
+            _allow(ruleset, path, _WRITE & _file_rights(version))
         for port in ports or () if version >= 4 else ():
             rule = struct.pack("=QQ", _CONNECT_TCP, port)
             checked(libc.syscall(_ADD, ruleset, _NET_PORT, rule, 0))
         checked(libc.syscall(_RESTRICT, ruleset, 0))
     finally:
         os.close(ruleset)
+
+
+def _file_rights(version: int) -> int:
+    """Return all rights to files and folders that a version of Landlock knows."""
+    return (1 << _FILE_RIGHTS.get(version, 16)) - 1
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -68,6 +68,7 @@ class DataSection:
             fields: the section, as :meth:`read` returns it.
             worker: the worker's configuration, as plain data.
         """
+        fork_ahead()
         plugin = (worker.get("plugins") or {}).get("mplang-ibis") or {}
         return DataSetServer(read_data_sets(fields, "/"), plugin.get("settings") or {})
 
@@ -109,7 +110,6 @@ class DataSetServer:
     """
 
     def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
-        fork_ahead()
         self._sets = data_sets
         self._settings = settings
         self._released = OrderedDict[str, None]()  # names of sessions

@@ -169,10 +169,13 @@ def _has_extremes(con: duckdb.DuckDBPyConnection, sql: str) -> bool:
 
 
 def _has_floats(con: duckdb.DuckDBPyConnection, names: Collection[str]) -> bool:
-    """Return whether a column of tables can have NaN."""
-    asked = "SELECT data_type FROM duckdb_columns() WHERE list_contains($1, table_name)"
-    types = [kind for (kind,) in con.execute(asked, [list(names)]).fetchall()]
-    return any(kind in each for each in types for kind in ("FLOAT", "DOUBLE"))
+    """Return whether a column of tables can have NaN, or the columns of one are not known."""
+    asked = "SELECT table_name, data_type FROM duckdb_columns() WHERE list_contains($1, table_name)"
+    columns = con.execute(asked, [list(names)]).fetchall()
+    known = {table for table, _ in columns}
+    return not known.issuperset(names) or any(
+        kind in each for _, each in columns for kind in ("FLOAT", "DOUBLE")
+    )
 
 
 def _threads(con: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -321,13 +321,13 @@ class FrontGate:
         session.begun.add(run)
         session.rests |= {pending.decision.approval_id} - {""}
         session.jobs.give_receipt(run, receipt, pending.decision.approval_id)
-        if any(what == "store" for what, _, _ in pending.asking.asked.storage):
+        permitted = permitted_of(pending.asking.asked, session.request.rank, run)
+        if permitted.leaves:
             session.loaded.difference_update(pending.asking.loaded)
             session.loaded.add(run)
         if session.over:  # it ended while this was written
             await self.end_all(session)
         if not session.closed:  # else what it would store is not among what was withdrawn
-            permitted = permitted_of(pending.asking.asked, session.request.rank, run)
             session.permitted = permitted.after(session.permitted)
         if (job := session.jobs.get(run)) is not None and job.settled:  # says its engine meanwhile
             self.end_questions(session, run)
@@ -584,7 +584,7 @@ def permitted_of(asked: ProgramRequest, rank: int, run: str) -> Permitted:
         questions=frozenset(asked.questions),
         storage=frozenset((what, name) for what, name, at in asked.storage if rank in at),
         labels={name: frozenset(at.get(rank, ())) for name, at in asked.stores.items()},
-        leaves=any(what == "store" for what, _, _ in asked.storage),
+        leaves=any(what == "store" and at for what, _, at in asked.storage),
         states={},
     )
 
