@@ -30,6 +30,7 @@ HOME = ROOT / ".venv-versions"
 TOOLS = pyproject(ROOT)["project"]["optional-dependencies"]["test-core"]
 RESOLUTIONS = {"lowest": "lowest-direct", "highest": "highest"}
 SPU = "mplang-spu"
+WITHOUT_WHEELS = ("pyspark-client",)  # of Python alone, and published as a source only
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,9 @@ def run(case: Case, arguments: Sequence[str]) -> bool:
     home.parent.mkdir(exist_ok=True)
     print(f"==> {case}: installing", flush=True)
     # of wheels: the lowest version has none for a Python that is newer than it
-    options = ("--only-binary", ":all:", "--resolution", RESOLUTIONS[case.resolution])
+    options = ["--only-binary", ":all:", "--resolution", RESOLUTIONS[case.resolution]]
+    for each in WITHOUT_WHEELS:
+        options += ["--no-binary", each]
     python = make_environment(home, case.requirements(), path, *options)
     listed = subprocess.run(
         [Path(sys.executable).with_name("uv"), "pip", "freeze", "--python", python],
