@@ -257,15 +257,26 @@ def test_the_readme_runs(capsys):
     assert out == [*expected, ""]
 
 
-def test_examples_in_docstrings():
+def examples_of(*modules):
     import doctest
 
-    from mplang_tables import arrow, columns, grid, literal_table, ops, padded, table_view, units
-
-    for module in (arrow, columns, grid, literal_table, ops, padded, table_view, units):
+    for module in modules:
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert found.attempted
         assert not found.failed
+
+
+def test_examples_in_docstrings():
+    from mplang_tables import arrow, columns, grid, literal_table, padded, table_view, units
+
+    examples_of(arrow, columns, grid, literal_table, padded, table_view, units)
+
+
+def test_examples_of_ops_of_which_one_seals():
+    from mplang_tables import ops
+
+    pytest.importorskip("mplang_spu")
+    examples_of(ops)
 
 
 def test_a_table_is_converted_and_copied_once(host, monkeypatch):
