@@ -95,15 +95,16 @@ from mplang_core.plugins.manager import (
     BACKENDS as BACKENDS,
     COMMANDS as COMMANDS,
     COMPATIBLE as COMPATIBLE,
-    GROUPS as GROUPS,
+    FURTHER as FURTHER,
+    HOOKED as HOOKED,
     KERNELS as KERNELS,
     NAMESPACES as NAMESPACES,
     NATIVE as NATIVE,
     PASS_VERSION as PASS_VERSION,
     PASSES as PASSES,
-    PLAIN as PLAIN,
     SECTIONS as SECTIONS,
     WORKERS as WORKERS,
+    groups_of as groups_of,
 )
 from mplang_core.printable import printable as printable
 from mplang_core.runtime import (

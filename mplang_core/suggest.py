@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 CORE = "mplang-core"
 
-_PLUGINS = "simulator http jax spu ibis crypto passes testing analysis guard dp"
+_PLUGINS = "simulator http jax spu ibis crypto passes testing analysis guard dp match"
 KNOWN = {
     **{name: f"mplang-{name}" for name in _PLUGINS.split()},
     "simulation": "mplang-simulator",

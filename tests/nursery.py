@@ -135,9 +135,11 @@ def _modules_of_plugins() -> list[str]:
     """Return what entry points name, without a record of it in the manager, which forks make."""
     from importlib_metadata import entry_points
 
-    from mplang_core.plugins.manager import GROUPS
+    from mplang_core.plugins.manager import groups_of
 
-    return sorted({entry.module for entry in entry_points() if entry.group in GROUPS})
+    found = entry_points()
+    groups = groups_of(found)
+    return sorted({entry.module for entry in found if entry.group in groups})
 
 
 def _work(

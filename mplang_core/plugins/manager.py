@@ -36,9 +36,18 @@ SECTIONS, CONTROL = "mplang.sections", "mplang.control"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
 PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS, CONTROL)
-"""Groups whose entry points name an object, not a module with hooks."""
-GROUPS = (*PLAIN, BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
-"""All groups of entry points that mplang looks for."""
+HOOKED = (BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
+"""Groups whose entry points name a module with hooks; those of others name an object."""
+FURTHER = "mplang.groups"  # its names are those of groups of packages, after "mplang."
+
+
+def groups_of(found: Iterable[EntryPoint]) -> set[str]:
+    """Return all groups that mplang looks for: its own, and those that packages name.
+
+    Args:
+        found: the entry points that are installed.
+    """
+    return {*PLAIN, *HOOKED, *(f"mplang.{each.name}" for each in found if each.group == FURTHER)}
 
 
 @dataclass(slots=True)
@@ -100,8 +109,10 @@ class PluginManager:
         with self._lock:
             if self._found is None:
                 found = {}
-                for entry in entry_points():  # at once: each look reads the files of all packages
-                    if entry.group in GROUPS:
+                there = entry_points()  # at once: each look reads the files of all packages
+                groups = groups_of(there)
+                for entry in there:
+                    if entry.group in groups:
                         record = _record(entry)
                         found[astuple(record)[:4]] = entry, record  # one per distribution
                 self._found = [found[key] for key in sorted(found)]
@@ -161,8 +172,8 @@ class PluginManager:
             group: ``mplang.commands`` (functions with parameters for typer), ``mplang.api``,
                 ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
                 ``mplang.admission`` (checks of programs at a worker), ``mplang.diagnostics`` (what
-                goes wrong in a program), ``mplang.words``, ``mplang.native``, or
-                ``mplang.sections`` (of a worker's configuration).
+                goes wrong in a program), ``mplang.words``, ``mplang.native``,
+                ``mplang.sections`` (of a worker's configuration), or one of a package's own.
             name: the name of the entry point.
 
         Returns:
@@ -192,7 +203,7 @@ class PluginManager:
                 try:
                     _check_version(record)
                     found = entry.load()
-                    if record.group not in PLAIN:
+                    if record.group in HOOKED:
                         self._register(found, record)
                     elif record.group == COMMANDS and not callable(found):
                         raise PluginLoadError(f"a command is a function, got {found!r}")

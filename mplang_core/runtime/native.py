@@ -85,6 +85,9 @@ class NativeSpec:
             over has, too; a worker's log says so.
         ports: whether its process may use the network by itself where the worker is ``insecure``;
             links that are not encrypted need that.
+        folder: whether its process has a folder of its own, in memory, as working directory and
+            ``TMPDIR``, which is gone after it.
+        programs: names of programs of the system that it may run there, such as ``sort``.
 
     Example:
         >>> def serve(party): ...
@@ -96,6 +99,8 @@ class NativeSpec:
     links: bool = True
     plain: bool = False
     ports: bool = False
+    folder: bool = False
+    programs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, named: object) -> NativeSpec:

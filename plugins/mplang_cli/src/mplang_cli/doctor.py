@@ -16,11 +16,12 @@ from mplang_core.ext import (
     COMMANDS,
     COMPATIBLE,
     CORE,
-    GROUPS,
+    FURTHER,
     KNOWN,
     PASS_VERSION,
     PASSES,
     Check,
+    groups_of,
     plugin_manager,
 )
 
@@ -66,8 +67,9 @@ def examine(config: str | None = None, commands: Collection[str] = ()) -> Rows:
 
 def _ignored(commands: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """Yield what is never looked up: entry points of unknown groups, commands with our names."""
-    known = (*GROUPS, COMPATIBLE, PASS_VERSION)
-    for entry in entry_points():
+    installed = entry_points()
+    known = {*groups_of(installed), COMPATIBLE, FURTHER, PASS_VERSION}
+    for entry in installed:
         if entry.group.startswith("mplang.") and entry.group not in known and entry.dist:
             there = ", ".join(sorted(known))
             detail = f"mplang looks up nothing in this group; there are {there}"

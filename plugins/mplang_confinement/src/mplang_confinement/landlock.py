@@ -6,19 +6,22 @@ References:
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
 import struct
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from mplang_confinement.system import checked, libc
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # landlock_create_ruleset and so on, on all machines
-_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
+_EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 0, 1 << 2, 1 << 3, 1 << 1
 _OF_FOLDERS = _READ_DIR | 1 << 5 | 1 << 8  # and to remove and to make a file
 _WRITE = _READ_FILE | _WRITE_FILE | _OF_FOLDERS | 1 << 14  # and to truncate
+_TREES = 1 << 4 | 1 << 7 | 1 << 13  # to remove and to make folders, and to move files among them
 _PATH_BENEATH, _NET_PORT = 1, 2
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # number of rights by version
@@ -29,6 +32,9 @@ _SYSTEM = (
     "/dev/urandom", "/dev/random", "/dev/zero",
 )  # fmt: skip
 _OUTPUT = ("/dev/null",)
+_LOADERS = ("/lib64/ld-linux*.so*", "/lib/ld-linux*.so*", "/lib/ld-musl*.so*")
+PROGRAMS = "/usr/bin:/bin"
+"""Where programs are that a process may keep."""
 
 
 def landlock_version() -> int:
@@ -72,6 +78,8 @@ def give_up_files(
     writable: Iterable[str] = (),
     ports: Iterable[int] | None = None,
     *,
+    folders: Iterable[str] = (),
+    programs: Collection[str] = (),
     rules: int | None = None,
 ) -> None:
     """Give up all files but those of Python and its packages, for this thread and what it forks.
@@ -83,6 +91,8 @@ def give_up_files(
         writable: files, and folders in which files may be made and removed, that may be read, too.
         ports: of TCP, to which alone it may connect, on whatever host; any if ``None``. Needs Linux
             6.7.
+        folders: folders in which files and folders may be made and removed, and be read, too.
+        programs: names of programs of :data:`PROGRAMS` that it may still run.
         rules: of :func:`make_ruleset`, which are closed; made now if they are not given. With
             ``ports`` they are made with ``network``, and without they are not.
 
@@ -98,12 +108,45 @@ def give_up_files(
             _allow(ruleset, path, _READ_FILE | _READ_DIR)
         for path in writable:
             _allow(ruleset, path, _WRITE & _file_rights(version))
+        for path in folders:
+            _allow(ruleset, path, (_WRITE | _TREES) & _file_rights(version))
+        for path in _files_of(programs):
+            _allow(ruleset, path, _EXECUTE | _READ_FILE)
         for port in ports or () if version >= 4 else ():
             rule = struct.pack("=QQ", _CONNECT_TCP, port)
             checked(libc.syscall(_ADD, ruleset, _NET_PORT, rule, 0))
         checked(libc.syscall(_RESTRICT, ruleset, 0))
     finally:
         os.close(ruleset)
+
+
+def give_up_writing() -> None:
+    """Give up to change files and to run programs, whatever :func:`give_up_files` left of that.
+
+    Does nothing where the kernel has no Landlock.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    version = landlock_version()
+    if not version:
+        return
+    rights = _file_rights(version) & ~(_READ_FILE | _READ_DIR)
+    attributes = struct.pack("=Q", rights)
+    ruleset = checked(libc.syscall(_CREATE, attributes, len(attributes), 0))
+    try:
+        for path in _OUTPUT:
+            _allow(ruleset, path, _WRITE_FILE)
+        checked(libc.syscall(_RESTRICT, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _files_of(programs: Collection[str]) -> list[str]:
+    """Return the files of programs, and those that load them."""
+    found = [shutil.which(each, path=PROGRAMS) for each in programs]
+    loaders = [path for each in _LOADERS for path in glob.glob(each)] if programs else []
+    return [*filter(None, found), *loaders]
 
 
 def _file_rights(version: int) -> int:

@@ -45,6 +45,8 @@ CONNECT = ("socket", "connect")
 """Calls by which a process reaches others over the network."""
 NETWORK = (*CONNECT, "accept", "accept4", "bind", "listen")
 """Those, and calls by which it is reached."""
+CHILDREN = ("fork", "vfork", "clone", "execve")
+"""Calls by which a process starts programs; which ones, :func:`give_up_files` tells."""
 # refused with these values of an argument: a descriptor's owner is sent signals, also of others
 _WITH = {
     "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX
@@ -74,7 +76,8 @@ def give_up_calls(keep: Collection[str] = ()) -> None:
     The calls fail with EPERM; ``clone3`` with ENOSYS, so that libc takes ``clone``.
 
     Args:
-        keep: calls that are kept, of :data:`NETWORK`, until they are given up, too.
+        keep: calls that are kept, of :data:`NETWORK` or :data:`CHILDREN`, until they are given up,
+            too.
 
     Raises:
         OSError: the kernel refuses.
@@ -96,7 +99,8 @@ def give_up_calls(keep: Collection[str] = ()) -> None:
         code += _first_argument(number, _instruction(_EQUAL, os.getpid(), 1, 0))
     for numbers, argument, values in _WITH.values():
         code += _without(numbers[column], argument, values)
-    code += _first_argument(_CLONE[column], _instruction(_ANY_BIT, _CLONE_THREAD, 1, 0))
+    if "clone" not in keep:
+        code += _first_argument(_CLONE[column], _instruction(_ANY_BIT, _CLONE_THREAD, 1, 0))
     if platform.machine() == "x86_64":  # the numbers of x32 are those of other calls
         code += [_instruction(0x35, 0x40000000, 0, 1), _instruction(_RETURN, _REFUSE)]
     code.append(_instruction(_RETURN, _PERMIT))

@@ -17,8 +17,8 @@ from mplang_cli import introspect
 
 from mplang_core import registry
 from mplang_core.ext import (
+    HOOKED,
     NAMESPACES,
-    PLAIN,
     Level,
     OpDef,
     PluginError,
@@ -179,7 +179,7 @@ def rolled_back(distribution: str) -> dict[str, list[str]]:
 
     plugin_manager._add = fail_at_last  # type: ignore[method-assign]
     for record in _records(distribution):
-        if record.group in PLAIN:  # a module without hooks
+        if record.group not in HOOKED:  # a module without hooks
             continue
         try:
             plugin_manager.load(record.name, record.group)

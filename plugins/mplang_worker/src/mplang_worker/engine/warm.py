@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 from mplang_analysis import admission_checks
-from mplang_confinement import give_up_files, give_up_privileges
+from mplang_confinement import give_up_privileges
 
 from mplang_core.ext import ConfigError, plugin_manager
 from mplang_worker.base.config import EngineConfig
@@ -22,7 +22,8 @@ from mplang_worker.base.sections import GATE, section_of, section_packages
 from mplang_worker.engine import checker, engine
 from mplang_worker.engine.tls_preload import preload_tls
 from mplang_worker.mpc import process as mpc_process
-from mplang_worker.process.imports import Plugins, preload, restrict
+from mplang_worker.process.imports import Plugins, installed_natives, preload, restrict
+from mplang_worker.process.own_folder import keep_for, keep_none
 from mplang_worker.process.session_argument import EngineArgument, SessionArgument
 from mplang_worker.wire import ipc
 from mplang_worker.wire.worker_info import worker_info
@@ -39,6 +40,8 @@ def run(argument: dict[str, Any], file: int) -> None:
         file: descriptor of the socket to the front.
     """
     ((role, fields),) = argument.items()
+    if role != "mpc":
+        keep_none()
     if role == "checker":
         checker.run(msgspec.convert(fields, SessionArgument), file)
     else:
@@ -99,7 +102,8 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     """Prepare this process to fork engines.
 
     Args:
-        argument: the :class:`EngineConfig` in JSON, as ``config``.
+        argument: the :class:`EngineConfig` in JSON, as ``config``, and as ``memory`` the folder
+            with the folders of MPC processes.
 
     Returns:
         The description of the worker.
@@ -117,5 +121,5 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     info = worker_info(config)
     preload_tls()
     give_up_privileges()
-    give_up_files(config.readable)
+    keep_for(installed_natives(), argument["memory"], config.readable)
     return info

@@ -56,6 +56,7 @@ class EngineProcess:
         on_end: called when it has closed its socket, unless :meth:`end` was called before.
         cgroup: its cgroup, which is removed at its end; ``None`` if it has none.
         code: code of the error of calls that it does not answer.
+        clear: removes what it has left, once it has ended.
 
     Attributes:
         lost: whether it has closed its socket, so that it has ended by itself.
@@ -72,6 +73,7 @@ class EngineProcess:
         on_end: Callable[[], object],
         cgroup: EngineCgroup | None = None,
         code: str = ENGINE_ENDED,
+        clear: Callable[[], None] = lambda: None,
     ) -> None:
         self._process = process
         self._sock = sock
@@ -80,7 +82,7 @@ class EngineProcess:
         self._log = log
         self._on_event = on_event
         self._on_end = on_end
-        self._cgroup, self._code = cgroup, code
+        self._cgroup, self._code, self._clear = cgroup, code, clear
         self._ids = itertools.count()
         self._replies: dict[int, asyncio.Future[tuple[Any, int | None]]] = {}
         self._unsent: deque[tuple[dict[str, Any], int | None]] = deque()
@@ -305,6 +307,7 @@ class EngineProcess:
         self._replies.clear()
         if self._cgroup is not None:
             await loop.run_in_executor(None, self._cgroup.remove)
+        await loop.run_in_executor(None, self._clear)
         return ended
 
     def kill(self) -> None:

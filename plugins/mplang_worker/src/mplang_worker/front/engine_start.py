@@ -150,6 +150,7 @@ class EngineStarter:
             link=link,
             tls=config.tls is not None,
             service=service,
+            folder=self._warm.folders.of(link) if service else "",
             cores=session.cores,
             gated=self._gated,
             sections=config.asked_sections,
@@ -176,6 +177,7 @@ class EngineStarter:
             on_end,
             cgroup,
             code,
+            functools.partial(self._warm.folders.remove, link),
         )
 
     async def _limit_memory(self, coordinator: str, link: str, child: Child) -> EngineCgroup | None:

@@ -12,6 +12,7 @@ from mplang_worker.base.config import WorkerConfig
 from mplang_worker.front.process_log import ProcessLog
 from mplang_worker.process.backoff import Backoff
 from mplang_worker.process.forks import Child, ForkServer
+from mplang_worker.process.memory_folders import MemoryFolders
 
 WARM = "mplang_worker.engine.warm"
 log = logging.getLogger("mplang.http.front")
@@ -27,11 +28,13 @@ class WarmProcess:
     Attributes:
         state: ``starting``, ``ready`` or ``ended``: whether engines can be forked.
         info: description of the worker.
+        folders: folders in memory of the MPC processes.
     """
 
     def __init__(self, config: WorkerConfig, forks: ForkServer) -> None:
         self.state = "starting"
         self.info: dict[str, Any] = {}
+        self.folders = MemoryFolders()
         self._config = config
         self._forks = forks
         self._warmed = asyncio.Event()
@@ -55,7 +58,7 @@ class WarmProcess:
         """Prepare it; start another one while it ends, ever more rarely."""
         loop = asyncio.get_running_loop()
         captured = self._config.log_format == "json"
-        argument = {"config": self._config.for_engines}
+        argument = {"config": self._config.for_engines, "memory": self.folders.path}
         while self.state == "starting":
             await asyncio.sleep(self._delay)
             try:
@@ -113,6 +116,7 @@ class WarmProcess:
         """End it for good, and so all engines."""
         self.state = "ended"
         self._forks.close()
+        self.folders.close()
         if self._log is not None:
             self._log.drain()
             self._log.close()

@@ -13,12 +13,12 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from typing import Any, TypeAlias
 
-from mplang_confinement import NETWORK
+from mplang_confinement import CHILDREN, NETWORK
 from mplang_http.ext import MAX_HEAD, write_spans
 from mplang_trace import SpanRecorder
 
@@ -41,6 +41,7 @@ from mplang_worker.mpc import channel as mpc_channel
 from mplang_worker.mpc.channel import Message
 from mplang_worker.mpc.communicator import MpcCommunicator
 from mplang_worker.process.call_server import CallServer, log_to
+from mplang_worker.process.own_folder import keep_own
 from mplang_worker.process.session_argument import EngineArgument
 from mplang_worker.process.session_process import run_process
 from mplang_worker.wire import ipc
@@ -235,10 +236,14 @@ def run(argument: EngineArgument, file: int) -> None:
         file: descriptor of the socket to the front.
     """
     _keep_freed_memory()
-    run_process(
-        "mplang-mpc",
-        argument,
-        file,
-        lambda config, sock: MpcProcess(config, argument, sock).serve(),
-        lambda config: NETWORK if config.insecure and native_spec(argument.service).ports else (),
-    )
+    spec = native_spec(argument.service)
+
+    def serve(config: EngineConfig, sock: socket.socket) -> None:
+        MpcProcess(config, argument, sock).serve()
+
+    def confine(config: EngineConfig) -> Collection[str]:
+        keep_own(spec, argument.folder, config.limits.memory, insecure=config.insecure)
+        network = NETWORK if config.insecure and spec.ports else ()
+        return (*network, *(CHILDREN if spec.programs else ()))
+
+    run_process("mplang-mpc", argument, file, serve, confine)

@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from mplang_core.ext import NATIVE, ConfigError, PluginError, plugin_manager
+from mplang_core.ext import NATIVE, ConfigError, NativeSpec, PluginError, plugin_manager
 from mplang_worker.base import allowed_plugins
 from mplang_worker.base.config import EngineConfig, PluginConfig
 
@@ -63,11 +63,18 @@ def preload(plugins: Plugins) -> None:
     """
     restrict(plugins)
     plugin_manager.load_all()
-    for service in plugin_manager.names(NATIVE):
-        with contextlib.suppress(PluginError):  # its process tells
-            plugin_manager.entry(NATIVE, service)
+    installed_natives()
     for _, module in plugin_manager.modules():
         tell = getattr(module, "mplang_preload", None)
         for name in tell() if tell is not None else ():
             with contextlib.suppress(ImportError):  # its kernels tell
                 importlib.import_module(name)
+
+
+def installed_natives() -> list[NativeSpec]:
+    """Return the native services that are installed, and may be imported."""
+    found = []
+    for service in plugin_manager.names(NATIVE):
+        with contextlib.suppress(PluginError, TypeError):  # its process tells
+            found.append(NativeSpec.of(plugin_manager.entry(NATIVE, service)))
+    return found

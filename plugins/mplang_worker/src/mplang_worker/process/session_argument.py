@@ -33,6 +33,7 @@ class EngineArgument(SessionArgument, frozen=True, kw_only=True):
         link: name of its end of the links.
         tls: whether links are encrypted.
         service: name of the native service that it runs; an MPC process's alone.
+        folder: path of the folder that it may make for itself, if the service needs one; likewise.
         gated: whether the front is asked before a run begins; an engine's alone.
         sections: names of the sections of the configuration that it may ask about; likewise.
     """
@@ -41,5 +42,6 @@ class EngineArgument(SessionArgument, frozen=True, kw_only=True):
     link: str
     tls: bool
     service: str = ""
+    folder: str = ""
     gated: bool = False
     sections: list[str] = []

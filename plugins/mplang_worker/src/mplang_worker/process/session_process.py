@@ -28,7 +28,7 @@ def run_process(
     argument: EngineArgument,
     file: int,
     serve: Callable[[EngineConfig, socket.socket], None],
-    keep: Callable[[EngineConfig], Collection[str]] = lambda config: (),
+    confine: Callable[[EngineConfig], Collection[str]] = lambda config: (),
 ) -> NoReturn:
     """Confine this process, serve the front until that ends the session, and exit.
 
@@ -37,7 +37,8 @@ def run_process(
         argument: what it is started with.
         file: descriptor of the socket to the front.
         serve: serves the front.
-        keep: returns the system calls that it keeps, of those that are given up.
+        confine: gives up files, and returns the system calls that it keeps, of those that are
+            given up.
     """
     name_process(name)
     os.nice(NICE)  # so that the front, which says that the worker lives, is not kept waiting
@@ -49,7 +50,7 @@ def run_process(
     configure_logging(config.name, config.log_format, config.log_level)
     try:
         config.limits.apply(argument.cores)
-        give_up_calls(keep(config))
+        give_up_calls(confine(config))
         with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
             serve(config, sock)
     except BaseException:

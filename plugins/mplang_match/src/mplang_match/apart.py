@@ -1,0 +1,115 @@
+"""Matchers in a process apart, where a backend has no native services: in a simulator.
+
+libpsi works on files in its working directory, and may end its process. So one is started for each
+party of a simulator, when it first matches, and its messages go through the party's communicator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from mplang_core.ext import Communicator, Failure, RunError
+from mplang_match.pipe import Pipe
+from mplang_match.service import Asked
+
+MEMORY = "/dev/shm"
+
+
+def match(party: Any, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
+    """Run a matcher in the process of a party.
+
+    Args:
+        party: the party's interpreter.
+        asked: the request.
+        tokens: the tokens, as lines of text.
+
+    Returns:
+        The lines in common, or nothing where this party does not learn them.
+
+    Raises:
+        MPLangError: the matcher, or the other party, has failed.
+    """
+    process = party.resources.pop("match", None) or MatcherProcess()
+    found = process.match(party.communicator, asked, tokens)
+    party.resources["match"] = process  # one that has failed is not used again
+    return found
+
+
+class MatcherProcess:
+    """Process that runs matchers, one after the other; it ends with this object."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="mplang-match-", dir=_memory())
+        mine, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "mplang_match.apart_child", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "TMPDIR": folder},
+            )
+        self._pipe = Pipe(Connection(mine.detach()))
+        self._failed: BaseException | None = None
+        self._end = weakref.finalize(self, _end, process, self._pipe, folder)
+
+    def match(self, comm: Communicator, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
+        """Run a matcher; see :func:`match`."""
+        self._failed = None
+        try:
+            self._pipe.send({"rank": comm.rank, **asked.model_dump()}, tokens)
+            while True:
+                message, data = self._pipe.receive()
+                match message["what"]:
+                    case "send":
+                        comm.send(asked.peer, message["key"], data)
+                    case "receive":
+                        wait = (comm, asked.peer, message["key"])
+                        threading.Thread(target=self._wait, args=wait, daemon=True).start()
+                    case "found":
+                        return [data] if asked.learns else []
+                    case _:
+                        failure = Failure(message["kind"], message["text"]).error()
+                        raise self._failed or failure
+        except (EOFError, OSError) as error:
+            self._end()
+            raise RunError("the process of the matcher has ended") from error
+        except BaseException:
+            self._end()
+            raise
+
+    def _wait(self, comm: Communicator, peer: int, key: str) -> None:
+        """Wait for a message of the other party, and hand it on."""
+        answer = {"what": "received", "key": key}
+        try:
+            data = comm.recv(peer, key)
+        except BaseException as error:
+            self._failed = error
+            answer, data = {"what": "failed", "key": key}, b""
+        with contextlib.suppress(OSError):
+            self._pipe.send(answer, data)
+
+
+def _memory() -> str | None:
+    """Return the folder of files in memory; ``None`` for that of temporary files."""
+    return MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
+def _end(process: subprocess.Popen[bytes], pipe: Pipe, folder: str) -> None:
+    process.kill()
+    process.wait()
+    pipe.close()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,135 @@
+"""Op ``match.match``, among two parties. Imports no Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mplang_tables import check_table
+
+from mplang_core import Mask, MPType, TableType
+from mplang_core.ext import (
+    AnyType,
+    Attr,
+    Communicates,
+    Labels,
+    Level,
+    Message,
+    OpDef,
+    Operation,
+    operand_types,
+)
+from mplang_match.kinds import common_kind
+
+NUMBER = "int64"
+MAX_KEYS = 1 << 27
+
+
+def owners(op: Operation) -> tuple[int, int]:
+    """Return the ranks of the parties that bring the tables.
+
+    Raises:
+        TypeError: an operand is no table at one party, or both are at the same one.
+    """
+    ranks = []
+    for i, kind in enumerate(operand_types(op)):
+        if not isinstance(kind.base, TableType) or kind.pmask is None or len(kind.pmask) != 1:
+            raise TypeError(f"it matches tables of one party each, operand {i} is {kind}")
+        ranks.append(kind.pmask.first)
+    if len(ranks) != 2 or ranks[0] == ranks[1]:
+        raise TypeError(f"it matches the tables of two parties, got those of {ranks}")
+    return ranks[0], ranks[1]
+
+
+def tables(op: Operation) -> tuple[TableType, TableType]:
+    """Return the types of both tables."""
+    a, b = (kind.base for kind in operand_types(op))
+    assert isinstance(a, TableType) and isinstance(b, TableType)
+    return a, b
+
+
+class _Match(Communicates, Labels):
+    """Interfaces of the op among parties."""
+
+    def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
+        return ()
+
+    def label(self, op: Operation) -> str:
+        return "match"
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    attrs, ranks = op.attrs, owners(op)
+    _check_on(attrs["on"], tables(op))
+    learn: Mask = attrs["learn"]
+    if not learn or not learn <= Mask.from_ranks(ranks):
+        raise ValueError(f"both parties learn what is in common, or one of {ranks}, got {learn}")
+    most = attrs["most"]
+    if len(most) != 2 or not all(each is None or _is_size(each) for each in most):
+        raise ValueError(f"most is a number of keys or none for each party, got {most}")
+    if attrs["at_least"] < 0:
+        raise ValueError(f"at_least is a number of keys, got {attrs['at_least']}")
+    return [
+        MPType(result_type(table, [pair[side] for pair in attrs["on"]], attrs), Mask.of(rank))
+        for side, (table, rank) in enumerate(zip(tables(op), ranks, strict=True))
+        if rank in learn
+    ]
+
+
+def _is_size(found: Any) -> bool:
+    return type(found) is int and 0 <= found <= MAX_KEYS
+
+
+def _check_on(on: Any, both: tuple[TableType, TableType]) -> None:
+    """Refuse columns that are not there, or do not match."""
+    if not on or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in on):
+        raise TypeError(f"on names pairs of columns, got {on!r}")
+    for pair in on:
+        types = []
+        for column, table in zip(pair, both, strict=True):
+            known = dict(table.columns)
+            if column not in known:
+                there = ", ".join(known)
+                raise TypeError(f"there is no column {column!r} to match on; there are {there}")
+            types.append(known[column])
+        try:
+            common_kind(*types)
+        except TypeError as error:
+            raise TypeError(f"{pair[0]!r} and {pair[1]!r}: {error}") from None
+
+
+def result_type(table: TableType, keys: Sequence[str], attrs: Any) -> TableType:
+    """Return the type of the rows that matched.
+
+    Raises:
+        TypeError: there is a column of the name of that of the numbers.
+    """
+    number = attrs["number"]
+    kept = [each for each in table.columns if attrs["keep"] or each[0] not in keys]
+    if number.lower() in {name.lower() for name, _ in kept}:
+        raise TypeError(
+            f"the table has a column {number!r}, as the numbers of keys are called: give another "
+            "name by number="
+        )
+    kind = TableType((*kept, (number, NUMBER)))
+    check_table(kind)
+    return kind
+
+
+MATCH = OpDef(
+    "match.match",
+    _infer,
+    Level.PARTY,
+    attrs={
+        "on": Attr(tuple, doc="pairs of columns, one of each table, that are equal in a match"),
+        "learn": Attr(Mask, doc="who learns which keys are in common"),
+        "most": Attr(tuple, doc="per table how many keys it has at most, or none: then all tell it"),
+        "at_least": Attr(int, 0, doc="how many keys are in common, or nothing is told"),
+        "keep": Attr(bool, False, doc="whether results have the columns that were matched on"),
+        "number": Attr(str, "match", doc="the column of the numbers of keys in common, from 0"),
+        "protocol": Attr(str, "RR22", doc="the matcher"),
+    },
+    doc="Matches the rows of two parties' tables by equal keys, at those who learn which these are.",
+    interfaces=[_Match()],
+    reads=(),
+)

@@ -1,0 +1,75 @@
+"""Folders in memory of processes, each of which has one of its own: made, kept apart, and removed.
+
+A worker has one folder for all of them, which it locks; a later worker removes what one has left
+that ended by force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+MEMORY = Path("/dev/shm")
+PREFIX = "mplang-worker-"
+
+
+class MemoryFolders:
+    """Folders in memory of the processes of a worker.
+
+    Attributes:
+        path: the folder that has them; empty where the system has none in memory.
+    """
+
+    def __init__(self) -> None:
+        self.path = ""
+        self._lock: int | None = None
+        if not os.access(MEMORY, os.W_OK):
+            return
+        _remove_left()
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
+        self._lock = _locked(self.path)
+
+    def of(self, name: str) -> str:
+        """Return the path of the folder of a process, which it makes; empty where there are none.
+
+        Args:
+            name: a name of letters and digits that no other has.
+        """
+        return os.path.join(self.path, name) if self.path else ""
+
+    def remove(self, name: str) -> None:
+        """Remove the folder of a process that has ended, if it has made it."""
+        if self.path:
+            shutil.rmtree(self.of(name), ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove all, once the processes have ended."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock, self.path = None, ""
+
+
+def _locked(path: str | Path) -> int | None:
+    """Return the descriptor of a folder that this process has locked; ``None`` if another has."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        return None
+    return number
+
+
+def _remove_left() -> None:
+    """Remove folders of workers of this user that have ended."""
+    for each in MEMORY.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # another one removes it, or it is another user's
+            number = _locked(each) if each.stat().st_uid == os.getuid() else None
+            if number is not None:
+                shutil.rmtree(each, ignore_errors=True)
+                os.close(number)
