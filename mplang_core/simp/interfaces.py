@@ -108,7 +108,7 @@ class Message:
         operand: the position of the operand that it carries or depends on, as the sender holds
             it; ``None`` if it may depend on all data of the sender.
         type: the type of its content; ``None`` for the operand itself.
-        what: ``move`` for data, ``index`` for a request.
+        what: ``move`` for data, ``index`` for a request, ``match`` for which keys are in common.
         when: a condition such as ``"if asked for"``; empty if it is always sent.
         stage: senders send messages of a stage after they received those of lower stages, and
             may forward their content.
@@ -121,7 +121,7 @@ class Message:
     receiver: int
     operand: int | None
     type: BaseType | None = None
-    what: Literal["move", "index"] = "move"
+    what: Literal["move", "index", "match"] = "move"
     when: str = ""
     stage: int = 0
 

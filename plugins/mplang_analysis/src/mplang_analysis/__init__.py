@@ -30,7 +30,16 @@ from mplang_analysis.engine_rules import EngineRule, HasEngines, engine_refusals
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
 from mplang_analysis.graph_view import Edge, GraphView, Node, Region
-from mplang_analysis.guarding import DELTA, EPSILON, WHOLE, Declassifies, Guarding, GuardRule, Spend
+from mplang_analysis.guarding import (
+    DELTA,
+    EPSILON,
+    WHOLE,
+    Declassifies,
+    Guarding,
+    GuardRule,
+    Matches,
+    Spend,
+)
 from mplang_analysis.holdings import Holding
 from mplang_analysis.interval import UNKNOWN, Interval, hull
 from mplang_analysis.labels import (
@@ -141,6 +150,7 @@ __all__ = [
     "LinkCost",
     "LoopRounds",
     "Mark",
+    "Matches",
     "Memory",
     "Node",
     "NumberStatus",

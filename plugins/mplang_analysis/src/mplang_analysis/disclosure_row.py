@@ -21,8 +21,8 @@ class DisclosureRow:
     """One thing that another party, or the host, gets to know of.
 
     Attributes:
-        what: ``move``, ``reveal``, ``predicate``, ``index``, ``result``, ``size``, ``duration``,
-            ``failure`` or ``change``; see ``docs/disclosure.md``.
+        what: ``move``, ``reveal``, ``predicate``, ``index``, ``match``, ``result``, ``size``,
+            ``duration``, ``failure`` or ``change``; see ``docs/disclosure.md``.
         sender: the party that it comes from, that takes long, may fail, or can change it; ``None``
             in a reveal, and where all parties do it together, or every party can change it.
         receiver: the party that gets it, or ``"host"``; ``"everyone"`` of a duration or failure.

@@ -21,7 +21,8 @@ class Event(NamedTuple):
     Attributes:
         what: a ``move`` of a value; a ``reveal``, by which something protected becomes plain
             at a party; a ``predicate`` that parties compare; the ``index`` by which a party
-            asks for a value; a ``result`` that the host may fetch; the ``size`` of what a party
+            asks for a value; a ``match``, which of the keys of a party others have, too; a
+            ``result`` that the host may fetch; the ``size`` of what a party
             gets and cannot read; the ``duration`` of a run, and a ``failure``, of which
             everyone is told; a ``change`` of a result, which its receiver does not notice.
         sender: the party that sends, takes long, fails, or can change it; nobody in a reveal, nor

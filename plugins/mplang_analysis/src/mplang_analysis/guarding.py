@@ -82,3 +82,15 @@ class GuardRule:
     def guarding(self, op: Operation) -> Guarding:
         """Return what the function does."""
         return self.rule(op)
+
+
+@runtime_checkable
+class Matches(Protocol):
+    """Interface of an op among parties that matches tables of one party each.
+
+    Each operand is a table, and its messages tell of it which of its keys are in others, and no
+    more. An output has rows of one operand, which stay at their party, and some of its columns.
+    """
+
+    def keys(self, op: Operation) -> Sequence[Sequence[str]]:
+        """Return for each operand the columns that it is matched on."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mplang_analysis.guarding import Declassifies, Spend
+from mplang_analysis.guarding import Declassifies, Matches, Spend
 from mplang_analysis.labels import DATA_SET, PUBLIC, Label
-from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin
+from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin, Selection, selected
 from mplang_analysis.party_names import quoted_line
 from mplang_analysis.transfer import Fact
-from mplang_analysis.vouched import guarding_of, lineage_of
+from mplang_analysis.vouched import columns_of, guarding_of, keys_of, lineage_of
 from mplang_analysis.words import When
 from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
@@ -107,12 +107,109 @@ class Guards:
         return found
 
 
+    def in_messages(
+        self, op: Operation, ins: Sequence[Fact], line: Location | None
+    ) -> Mapping[int, Mapping[Origin, Guard]]:
+        """Return by operand what goes through a match in the messages that carry it.
+
+        Args:
+            op: an op among parties.
+            ins: its operands.
+            line: the user's line.
+        """
+        rule = interface_of(op, Matches)
+        found: dict[int, Mapping[Origin, Guard]] = {}
+        for i, keys in enumerate([] if rule is None else keys_of(op, rule)):
+            lineage = _only(ins[i]).lineage
+            why = "its table is not of rows as a data set gives them"
+            if lineage is not None:
+                found[i], why = lineage.matches(op.dialect, keys)
+            if why:
+                at = f" at {quoted_line(str(line))}" if line else ""
+                self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
+        return found
+
+    def of_matched(
+        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], found: Mapping[int, Any]
+    ) -> list[Fact]:
+        """Return labels of the rows that matched, with their lineage.
+
+        Of columns that were matched on, and are not among those of a result, it tells no more than
+        others are told.
+
+        Args:
+            op: an op among parties.
+            ins: its operands.
+            outs: its results.
+            found: as :meth:`in_messages` returns it.
+        """
+        rule = interface_of(op, Matches)
+        lineages = [_only(fact).lineage for fact in ins]
+        if rule is None or None in lineages:
+            return outs
+        keys, owners = keys_of(op, rule), [next(iter(fact), None) for fact in ins]
+        made = []
+        for value, fact in zip(op.outputs, outs, strict=True):
+            ((rank, label),) = fact.items()
+            table, columns = owners.index(rank), columns_of(value.type)
+            rows = _rows_of(table, columns, keys, lineages)
+            dropped = _dropped(rows, lineages[table], keys[table], found.get(table, {}))
+            made.append({rank: replace(label.guarded(dropped), lineage=rows)})
+        return made
+
+
+def _rows_of(
+    table: int,
+    columns: Sequence[str],
+    keys: Sequence[Sequence[str]],
+    lineages: Sequence[Lineage | None],
+) -> Lineage | None:
+    """Return the lineage of the rows of a table that matched."""
+    kept = lineages[table]
+    assert kept is not None
+    known = dict(kept.columns)
+    rows = selected(
+        Selection(table, [(name, name if name in known else None) for name in columns]), lineages
+    )
+    if rows is None:
+        return None
+    pairs = [
+        [None if each is None else each.origins_of(key) for key, each in zip(of, lineages, strict=True)]
+        for of in zip(*keys, strict=True)
+    ]
+    origins = [each for pair in pairs for each in pair if each is not None]
+    same = {(min(a), min(b)) for a, b in pairs if a and b and len(a) == len(b) == 1}
+    return replace(
+        rows, matched=rows.matched.union(*origins), same=rows.same | same
+    )
+
+
+def _dropped(
+    rows: Lineage | None, before: Lineage | None, keys: Sequence[str], found: Mapping[Origin, Guard]
+) -> Mapping[Origin, Guard]:
+    """Return what is known of a party's own data by the match alone, as no column of it is left."""
+    if rows is None or before is None:
+        return {}
+    matched = frozenset[Origin]().union(*(before.origins_of(key) or () for key in keys))
+    left = {origin for _, origin in rows.columns if origin is not None}
+    left = left.union(*(each.origins for each in rows.computed)) | rows.filtered | rows.loose
+    return {origin: guard for origin, guard in found.items() if origin in matched - left}
+
+
+def _only(fact: Fact) -> Label:
+    """Return the label of a value that one party holds."""
+    return next(iter(fact.values()), PUBLIC)
+
+
 def _loose(operands: Sequence[Label]) -> list[Origin]:
     """Return what flows in by operands that are not of rows as data sets give them."""
     return [source.origin for each in operands if not each.lineage for source in each.sources]
 
 
 def has_guards(program: Program) -> bool:
-    """Return whether a program has guards."""
+    """Return whether a program has guards, or matches."""
     ops = {op.opcode: op for op in program.graph.walk()}  # programs have few opcodes
-    return any(interface_of(op, Declassifies) is not None for op in ops.values())
+    return any(
+        interface_of(op, Declassifies) is not None or interface_of(op, Matches) is not None
+        for op in ops.values()
+    )

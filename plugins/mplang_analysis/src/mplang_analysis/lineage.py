@@ -7,7 +7,7 @@ of ``pay * (id = 7)`` over a thousand people is one person's pay.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -68,6 +68,8 @@ class Selection(NamedTuple):
         matched: columns by which rows are matched with those of other operands.
         same: pairs of them that are equal in each row of the result, and of one type.
         functions: the functions that decide.
+        computed: columns of the result that are computed of one row, of which columns, and by
+            which functions.
     """
 
     table: int
@@ -76,6 +78,21 @@ class Selection(NamedTuple):
     matched: frozenset[Cell] = frozenset()
     same: frozenset[tuple[Cell, Cell]] = frozenset()
     functions: frozenset[str] = frozenset()
+    computed: Sequence[tuple[str, frozenset[Cell], frozenset[str]]] = ()
+
+
+class Computed(NamedTuple):
+    """Column that is computed of others in its row.
+
+    Attributes:
+        name: its name.
+        origins: the data that it is made of.
+        functions: the functions by which.
+    """
+
+    name: str
+    origins: frozenset[Origin]
+    functions: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +107,7 @@ class Lineage:
         same: pairs of that which are equal in each row.
         functions: the functions that decide.
         loose: data that flowed in by another way as well.
+        computed: columns that are computed, of which it is known how.
     """
 
     columns: tuple[tuple[str, Origin | None], ...]
@@ -99,6 +117,7 @@ class Lineage:
     same: frozenset[tuple[Origin, Origin]] = frozenset()
     functions: frozenset[str] = frozenset()
     loose: frozenset[Origin] = frozenset()
+    computed: tuple[Computed, ...] = ()
 
     @classmethod
     def of(cls, party: int, columns: Iterable[tuple[str, str]]) -> Lineage:
@@ -163,6 +182,44 @@ class Lineage:
             found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions, max_share)
         return found, ""
 
+    def matches(self, op: str, keys: Sequence[str]) -> tuple[Mapping[Origin, Guard], str]:
+        """Return what data goes through a match, and why that does not count if it is nothing.
+
+        A match tells of a table which of its keys are in common with those of another one.
+
+        Args:
+            op: the family of the op that matches.
+            keys: the columns that it matches on.
+
+        Example:
+            >>> people = Lineage.of(0, [("id", "data set people.id"), ("pay", "data set people.pay")])
+            >>> found, _ = people.matches("match", ["id"])
+            >>> found[Origin(0, "data set people.id")].uses
+            ('match',)
+            >>> found[Origin(0, "data set people.pay")].uses
+            ()
+        """
+        made, functions = frozenset[Origin](), self.functions
+        for key in keys:
+            origins = self.origins_of(key)
+            if origins is None:
+                return {}, f"nobody can tell what column {key!r} is computed of"
+            made |= origins
+            functions = functions.union(*(c.functions for c in self.computed if c.name == key))
+        found = {}
+        for origin in self.reads - self.loose:
+            used = [Role.MATCH] if origin in made | self.matched else []
+            used += [Role.FILTER] if origin in self.filtered else []
+            found[origin] = Guard(op, (), 0, tuple(sorted(used)), tuple(sorted(functions)))
+        return found, ""
+
+    def origins_of(self, column: str) -> frozenset[Origin] | None:
+        """Return the data that a column is, or is computed of; ``None`` if nobody can tell."""
+        origin = dict(self.columns).get(column)
+        if origin is not None:
+            return frozenset([origin])
+        return next((each.origins for each in self.computed if each.name == column), None)
+
     def _same(self, units: Sequence[Origin | None]) -> set[Origin]:
         """Return columns with all those that they are matched with."""
         found = {each for each in units if each is not None}
@@ -218,7 +275,31 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
         frozenset(each for each in reads if each.data_set in twice).union(
             *(each.loose for each in there)
         ),
+        tuple(_computed(selection, operands)),
     )
+
+
+def _computed(selection: Selection, operands: Sequence[Lineage | None]) -> Iterator[Computed]:
+    """Yield the computed columns of a selection, those that were computed before included."""
+    rows = operands[selection.table]
+    assert rows is not None
+    before = {each.name: each for each in rows.computed}
+    for name, column in selection.columns:
+        if column in before:
+            yield before[column]._replace(name=name)
+    for name, cells, functions in selection.computed:
+        origins: set[Origin] = set()
+        for table, column in cells:
+            operand = operands[table]
+            found = None if operand is None else operand.origins_of(column)
+            if operand is None or found is None:
+                break
+            origins |= found
+            functions = functions.union(
+                *(each.functions for each in operand.computed if each.name == column)
+            )
+        else:
+            yield Computed(name, frozenset(origins), functions)
 
 
 def _check_cells(selection: Selection, operands: Sequence[Lineage | None]) -> None:

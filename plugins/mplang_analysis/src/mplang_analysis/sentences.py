@@ -15,6 +15,7 @@ from mplang_analysis.words import What
 KINDS = {
     What.PREDICATE: "which way a condition or a loop goes",
     What.INDEX: "which party is asked for a value",
+    What.MATCH: "which keys it has in common with {}",
     What.SIZE: "the size of what {} sends it",
     What.DURATION: "how long ops of {} take",
     What.FAILURE: "whether an op of {} fails",

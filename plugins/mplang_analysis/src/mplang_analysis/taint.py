@@ -369,9 +369,12 @@ class Flow:
     ) -> list[Fact]:
         arrived: dict[int, list[tuple[Message, Label]]] = defaultdict(list)
         carried: dict[int, Label] = {}
+        matched = self.guards.in_messages(op, ins, scope.location)
         for i, each in sorted(enumerate(messages), key=lambda item: item[1].stage):
             flown = transfer.carried(op, each, ins, arrived[each.sender])
             if flown is not None:  # a party that does not hold it is asked in vain
+                if each.operand in matched:
+                    flown = flown.guarded(matched[each.operand])
                 carried[i] = self._sent(op, flown, each, scope)
                 arrived[each.receiver].append((each, carried[i]))
         for i, content in sorted(carried.items()):
@@ -386,7 +389,8 @@ class Flow:
         if forwards is None:  # each output depends on all that its party has of it
             seen = {**self._had(op, ins, arrived, scope), **untold}
             self.told.note_failures(op, seen, scope)
-            return self._outputs(op, seen, scope, together=False)
+            outs = self._outputs(op, seen, scope, together=False)
+            return self.guards.of_matched(op, ins, outs, matched)
         sources = [forwards.sources(op, i) for i in range(len(op.outputs))]
         copied = frozenset(i for found in sources for i in found)
         if op_traits.may_fail(op):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_analysis import op_traits
-from mplang_analysis.guarding import WHOLE, Declassifies, Guarding
+from mplang_analysis.guarding import WHOLE, Declassifies, Guarding, Matches
 from mplang_analysis.lineage import HasLineage, Lineage, Origin
 from mplang_analysis.words import GROUP_OF_WORDS, Role, What, is_condition
-from mplang_core import TableType
+from mplang_core import MPType, TableType
 from mplang_core.ext import Message, Operation, VerifyError
 
 
@@ -34,7 +34,7 @@ def lineage_of(
         return None
     columns = [name for name, _ in found.columns]
     for value in op.outputs:
-        there = _columns(value.type)
+        there = columns_of(value.type)
         if columns != there:
             raise _refused(op, "HasLineage", f"lineage of the columns {columns}, not {there}")
     known = {origin for each in operands if each is not None for origin in each.reads}
@@ -53,7 +53,7 @@ def guarding_of(op: Operation, guard: Declassifies) -> Guarding:
         VerifyError: it names columns that its table does not have, or numbers out of their range.
     """
     found = guard.guarding(op)
-    there = _columns(op.inputs[0].type) if op.inputs else []
+    there = columns_of(op.inputs[0].type) if op.inputs else []
     for name in (*found.units, *found.uses):
         if name not in there:
             what = f"the column {name!r} of operand 0, which has {there or 'none'}"
@@ -92,7 +92,28 @@ def words_of_message(op: Operation, message: Message) -> tuple[What, Sequence[st
     return What(message.what), [message.when] if message.when else []
 
 
-def _columns(kind: object) -> list[str]:
+def keys_of(op: Operation, rule: Matches) -> Sequence[Sequence[str]]:
+    """Return the columns that an op says it matches its tables on.
+
+    Raises:
+        VerifyError: an operand is no table of one party, or has no such column.
+    """
+    found = rule.keys(op)
+    if len(found) != len(op.inputs):
+        raise _refused(op, "Matches", f"keys of {len(found)} of {len(op.inputs)} operands")
+    for value, keys in zip(op.inputs, found, strict=True):
+        kind = value.type
+        if not isinstance(kind, MPType) or kind.pmask is None or len(kind.pmask) != 1:
+            raise _refused(op, "Matches", f"that it matches {kind}, which is not at one party")
+        there = columns_of(kind.base)
+        if not keys or not set(keys) <= set(there):
+            raise _refused(op, "Matches", f"the keys {list(keys)} of an operand with {there}")
+    return found
+
+
+def columns_of(kind: object) -> list[str]:
+    """Return the names of a table's columns; none of anything else."""
+    kind = kind.base if isinstance(kind, MPType) else kind
     return [name for name, _ in kind.columns] if isinstance(kind, TableType) else []
 
 

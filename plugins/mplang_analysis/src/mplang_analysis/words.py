@@ -37,6 +37,7 @@ class What(Word):
     REVEAL = "reveal"
     PREDICATE = "predicate"
     INDEX = "index"
+    MATCH = "match"
     RESULT = "result"
     SIZE = "size"
     DURATION = "duration"

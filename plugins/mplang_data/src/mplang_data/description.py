@@ -129,7 +129,8 @@ class Description(StrictModel):
     Attributes:
         columns: the columns that may be read, each with its type; empty for an array.
         array: the type of an array, such as ``f64[569, 30]``; ``None`` for a table.
-        match: columns that may be matched on, and are not read.
+        match: columns that may be matched on, and are not read, each with its type; without types,
+            as ``[ssn]``, they are strings.
         rows: the number of rows, or a bound of it; ``None`` if neither is published.
         unit: the column that tells whose rows these are, such as a patient's number.
         ranges: by column the smallest and the largest number that there may be.
@@ -150,7 +151,7 @@ class Description(StrictModel):
 
     columns: dict[str, str] = Field(default_factory=dict)
     array: str | None = None
-    match: tuple[str, ...] = ()
+    match: dict[str, str] = Field(default_factory=dict)
     rows: Rows | Bound | None = None
     unit: str | None = None
     ranges: dict[str, Range] = Field(default_factory=dict)
@@ -159,7 +160,12 @@ class Description(StrictModel):
     nan: Literal["missing", "error"] | None = None
     engine: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9_]{0,31}$")
 
-    @field_validator("columns")
+    @field_validator("match", mode="before")
+    @classmethod
+    def _strings(cls, match: Any) -> Any:
+        return dict.fromkeys(match, "string") if isinstance(match, list | tuple) else match
+
+    @field_validator("columns", "match")
     @classmethod
     def _full_names(cls, columns: dict[str, str]) -> dict[str, str]:
         return {name: column_type(kind) for name, kind in columns.items()}
@@ -189,6 +195,8 @@ class Description(StrictModel):
         if both:
             raise ValueError(f"{', '.join(both)} may be matched on, and so cannot be read as well")
         try:
+            if self.match:
+                check_table(TableType(tuple(self.match.items())))
             kind = self.type
         except (TypeError, ValueError) as error:
             raise ValueError(str(error)) from None
@@ -217,28 +225,48 @@ class Description(StrictModel):
         check_table(kind)
         return kind
 
-    def of(self, columns: Sequence[str]) -> BaseType:
+    def of(self, columns: Sequence[str], match: Sequence[str] = ()) -> BaseType:
         """Return the type of some columns.
+
+        Args:
+            columns: columns that are read.
+            match: columns that are matched on.
 
         Raises:
             TypeError: one is not offered.
         """
         if self.array is not None:
             raise TypeError(f"it is an array, {self.array}, and has no columns")
-        for name in columns:
-            self._check_offered(name)
-        kind = TableType(tuple((name, self.columns[name]) for name in columns))
+        found = [(name, self._offered(name, match=False)) for name in columns]
+        kind = TableType((*found, *((name, self._offered(name, match=True)) for name in match)))
         check_table(kind)
         return kind
 
-    def _check_offered(self, column: str) -> None:
-        if column in self.match:
-            raise TypeError(f"column {column!r} may be matched on, and is not read")
-        if column not in self.columns:
-            raise TypeError(f"offers no column {column!r}; it offers {', '.join(self.columns)}")
+    def _offered(self, column: str, *, match: bool) -> str:
+        """Return the type of a column that may be read, or matched on.
 
-    def refusal(self, kind: BaseType) -> str | None:
+        Raises:
+            TypeError: it may not.
+        """
+        there = self.match if match else self.columns
+        if column in there:
+            return there[column]
+        if match:
+            named = ", ".join(self.match) or "none"
+            raise TypeError(f"column {column!r} is not offered to match on; {named} may be")
+        if column in self.match:
+            raise TypeError(
+                f"column {column!r} may be matched on, and is not read; mp.dataset(…, "
+                f"match=[{column!r}]) has it for mp.match"
+            )
+        raise TypeError(f"offers no column {column!r}; it offers {', '.join(self.columns)}")
+
+    def refusal(self, kind: BaseType, *, matches: bool = True) -> str | None:
         """Return why a program may not read it as a type; ``None`` if it may.
+
+        Args:
+            kind: the type.
+            matches: whether somebody sees to it that columns to match on are used for that alone.
 
         Example:
             >>> Description(columns={"age": "int64"}).refusal(TableType((("age", "double"),)))
@@ -249,11 +277,11 @@ class Description(StrictModel):
             return None if found == kind else f"it is {found}, the program says {kind}"
         for name, wanted in kind.columns:
             try:
-                self._check_offered(name)
+                found = self._offered(name, match=matches and name in self.match)
             except TypeError as error:
                 return str(error)
-            if self.columns[name] != wanted:
-                return f"column {name!r} is {self.columns[name]}, the program says {wanted}"
+            if found != wanted:
+                return f"column {name!r} is {found}, the program says {wanted}"
         return None
 
     def ranges_of(self, kind: BaseType) -> Ranges:

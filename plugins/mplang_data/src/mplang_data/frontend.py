@@ -17,6 +17,7 @@ def dataset(
     name: str,
     columns: Sequence[str] | None = None,
     *,
+    match: Sequence[str] = (),
     type: BaseType | Mapping[str, str] | None = None,
 ) -> MPObject:
     """Return a data set of a party, which names it in its catalogue.
@@ -29,6 +30,8 @@ def dataset(
         party: the name of the party, or of its PPU, such as ``"P0"``.
         name: the name of the data set.
         columns: the columns to read; all that are offered by default.
+        match: columns to match on by ``mp.match``, which the owner offers for that alone: nothing
+            else may be made of them.
         type: the type, in place of that of a catalogue: a ``TableType``, a ``TensorType``, or the
             types of columns by name.
 
@@ -59,13 +62,14 @@ def dataset(
     owner = cluster.nodes[device.mask.first].name
     try:
         check_name(name)
-        if isinstance(columns, str):
-            raise TypeError(f"columns are a list, such as [{columns!r}]")
+        for given in (columns, match):
+            if isinstance(given, str):
+                raise TypeError(f"columns are a list, such as [{given!r}]")
         if type is None:
             asked = f"data set {name!r} of {owner}"
-            schema = ctx.look_up(asked, lambda known: _look_up(known, owner, name, columns))
+            schema = ctx.look_up(asked, lambda known: _look_up(known, owner, name, columns, match))
         else:
-            schema = _Schema(_given(type, columns))
+            schema = _Schema(_given(type, columns and [*columns, *match]))
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
     attributes = {"name": name, "type": schema.kind, "ranges": tuple(schema.ranges)}
@@ -131,7 +135,11 @@ class _Schema:
 
 
 def _look_up(
-    known: Catalogue | None, owner: str, name: str, columns: Sequence[str] | None
+    known: Catalogue | None,
+    owner: str,
+    name: str,
+    columns: Sequence[str] | None,
+    match: Sequence[str],
 ) -> _Schema:
     """Return what a catalogue has on some columns of a data set.
 
@@ -139,7 +147,8 @@ def _look_up(
         TypeError: it has no such data set, or no such column.
     """
     described = _described(known, owner, name)
-    kind = described.type if columns is None else described.of(columns)
+    everything = columns is None and not match
+    kind = described.type if everything else described.of(columns or described.columns, match)
     return _Schema(kind, described.ranges_of(kind))
 
 

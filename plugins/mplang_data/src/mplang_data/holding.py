@@ -212,12 +212,18 @@ def _check_unit(data_set: DataSet) -> None:
     if data_set.unit in data_set.match:
         raise ConfigError(
             f"the unit {data_set.unit!r} is in match, so no program can read it, and no guard "
-            f"could count by it: name it in columns instead; rules decide that it never leaves"
+            "could count by it: name it in columns instead; rules decide that it never leaves"
         )
 
 
 def offered(
-    data_sets: Mapping[str, DataSet], name: str, kind: BaseType, ranges: Ranges, reader: str
+    data_sets: Mapping[str, DataSet],
+    name: str,
+    kind: BaseType,
+    ranges: Ranges,
+    reader: str,
+    *,
+    matches: bool,
 ) -> DataSet:
     """Return a data set that a coordinator may read.
 
@@ -227,6 +233,7 @@ def offered(
         kind: the type that is read.
         ranges: ranges that the program counts on.
         reader: the coordinator.
+        matches: whether a gate sees to it that columns to match on are used for that alone.
 
     Raises:
         NoDataSetError: there is none of that name that the coordinator may read.
@@ -236,6 +243,11 @@ def offered(
     if there is None or reader not in there.readers:
         raise NoDataSetError(name)
     refused = there.refusal(kind) or there.range_refusal(kind, ranges)
+    if not refused and not matches and there.refusal(kind, matches=False):
+        refused = (
+            "a column is offered to match on alone, and this worker has no gate that sees to it; "
+            "its owner writes one (gate:), or offers the column to read"
+        )
     if refused:
         raise NotOfferedError(refused)
     return there

@@ -70,7 +70,8 @@ class DataSection:
         """
         fork_ahead()
         plugin = (worker.get("plugins") or {}).get("mplang-ibis") or {}
-        return DataSetServer(read_data_sets(fields, "/"), plugin.get("settings") or {})
+        gated = bool(worker.get("gate"))
+        return DataSetServer(read_data_sets(fields, "/"), plugin.get("settings") or {}, gated=gated)
 
     def engine(self, ask: Ask) -> DataSetClient:
         """Return the data sets, as kernels of an engine open them.
@@ -107,10 +108,13 @@ class DataSetServer:
     Args:
         data_sets: the data sets by name.
         settings: limits of queries, as ``mplang_ibis`` takes them.
+        gated: whether a gate decides what is made of their columns.
     """
 
-    def __init__(self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any]) -> None:
-        self._sets = data_sets
+    def __init__(
+        self, data_sets: Mapping[str, DataSet], settings: Mapping[str, Any], *, gated: bool = False
+    ) -> None:
+        self._sets, self._gated = data_sets, gated
         self._settings = settings
         self._released = OrderedDict[str, None]()  # names of sessions
         self._ends: dict[str, set[Callable[[], None]]] = {}  # of processes, by session
@@ -220,7 +224,9 @@ class DataSetServer:
         tables = {}
         for name, each in question.tables.items():
             kind, ranges = parse_base_type(each.type), tuple(each.ranges)
-            there = offered(sets, each.data, kind, ranges, asker.coordinator)
+            there = offered(
+                sets, each.data, kind, ranges, asker.coordinator, matches=self._gated
+            )
             tables[name] = Asked(there, kind)
         if method == "query" and not can_query(tables.values()):
             return {"whole": True}, (), None

@@ -124,11 +124,14 @@ def selection_of(
         return None
     types = [{fold(name): (name, kind) for name, kind in table.columns} for _, table in tables]
     columns: list[tuple[str, str | None]] = []
+    computed: list[tuple[str, frozenset[Cell], frozenset[str]]] = []
     for (name, wanted), column in zip(gives.columns, found.columns, strict=True):
         cell = column.cell
         there = ("", "") if cell is None else types[cell[0]][cell[1]]
         kept = cell is not None and cell[0] == found.table and there[1] == wanted  # not cast
         columns.append((name, there[0] if kept else None))
+        if not kept:
+            computed.append((name, column.cells, column.functions))
 
     def named(cell: Cell) -> Cell:
         return cell[0], types[cell[0]][cell[1]][0]
@@ -140,6 +143,7 @@ def selection_of(
         frozenset(map(named, found.matched)),
         frozenset((named(a), named(b)) for a, b in found.same),
         found.functions,
+        tuple((name, frozenset(map(named, of)), by) for name, of, by in computed),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mplang_analysis import Matches
 from mplang_tables import check_table
 
 from mplang_core import Mask, MPType, TableType
@@ -20,8 +21,10 @@ from mplang_core.ext import (
     operand_types,
 )
 from mplang_match.kinds import common_kind
+from mplang_match.token_type import TokensType
 
 NUMBER = "int64"
+DUMMIES = 1  # tokens of no key, at least
 MAX_KEYS = 1 << 27
 
 
@@ -48,11 +51,25 @@ def tables(op: Operation) -> tuple[TableType, TableType]:
     return a, b
 
 
-class _Match(Communicates, Labels):
+class _Match(Communicates, Labels, Matches):
     """Interfaces of the op among parties."""
 
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        return ()
+        """Return tokens both ways, and to who learns which keys of the other are in common."""
+        ranks, most, found = owners(op), op.attrs["most"], []
+        for side, (table, keys) in enumerate(zip(tables(op), self.keys(op), strict=True)):
+            ends = ranks[side], ranks[1 - side]
+            size = None if most[side] is None else most[side] + DUMMIES
+            found.append(Message(*ends, side, TokensType(size)))
+            if ranks[1 - side] in op.attrs["learn"]:
+                types = dict(table.columns)
+                kind = TableType(tuple((key, types[key]) for key in dict.fromkeys(keys)))
+                found.append(Message(*ends, side, kind, "match", stage=1))
+        return found
+
+    def keys(self, op: Operation) -> Sequence[Sequence[str]]:
+        """Return the columns of each table that are matched on."""
+        return [[pair[side] for pair in op.attrs["on"]] for side in (0, 1)]
 
     def label(self, op: Operation) -> str:
         return "match"

@@ -15,6 +15,7 @@ from mplang_core.ext import (
     hookimpl,
 )
 from mplang_match import ops
+from mplang_match.token_type import TokensType
 
 
 def _match(ctx: KernelContext, a: Any, b: Any, **attrs: Any) -> Any:
@@ -25,8 +26,8 @@ def _match(ctx: KernelContext, a: Any, b: Any, **attrs: Any) -> Any:
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Return the dialect ``match``: its op."""
-    return [Dialect("match", ops=[ops.MATCH])]
+    """Return the dialect ``match``: its op, and the type of what is sent."""
+    return [Dialect("match", ops=[ops.MATCH], types=[TokensType])]
 
 
 @hookimpl

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mplang_core.ext import Communicator, RunError
+from mplang_match.ops import DUMMIES
 
 SIZE = 16  # bytes of a token: of 2^21 different ones two are equal with a chance of 2^-87
 TEXT = 2 * SIZE + 1  # bytes of its line: in hexadecimal, and the end of the line
@@ -109,7 +110,7 @@ def make_tokens(keys: pa.Array, secret: bytes, size: int | None) -> Tokens:
     different, of_keys = np.unique(made, return_inverse=True)
     if size is not None and len(different) > size:
         raise RunError(f"there are more different keys than {size}, as are declared")
-    count = 1 if size is None else size + 1 - len(different)
+    count = DUMMIES if size is None else size + DUMMIES - len(different)
     values = np.concatenate([different, np.frombuffer(os.urandom(SIZE * count), f"S{SIZE}")])
     order = np.argsort(values)
     places = np.empty(len(values), np.int64)

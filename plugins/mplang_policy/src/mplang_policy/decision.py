@@ -167,7 +167,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
     denied = [
         (request, verdict)
         for request, verdict in zip(asked, rules.decide(asked), strict=True)
-        if not verdict.allowed
+        if request.told or not verdict.allowed
     ]
     refused = [
         RefusedRequest(request, verdict, *_why(rules, request, verdict))
@@ -188,7 +188,7 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    decision = decide(rules, requests_of(asked, rules.names.units), approved=approved)
+    decision = decide(rules, requests_of(asked, rules.names.units, rules.names.match), approved=approved)
     hints = [list(_hints(each, asked, rules)) for each in decision.refused]
     refused = [
         each._replace(advice=[*mine, *_changes(each, asked, rules, decision)])
@@ -236,16 +236,28 @@ def decide_put(rules: Rules, request: Request, party: str) -> Decision:
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
     """Return whether all requests are allowed, without reasons."""
     asked = [each.approved() for each in requests] if approved else requests
+    if any(each.told for each in asked):
+        return False
     return all(verdict.allowed for verdict in rules.decide(asked))
 
 
 def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source | None]:
-    reason = why(rules, request, verdict)
+    reason = _read(request) if request.told else why(rules, request, verdict)
     if request.row is None or request.action == "rely":  # whose data it is does not matter
         return reason, None
     named = {_column(each) for each in reason.about if isinstance(each, Entity)}
     found = [each for each in request.row.sources if column_of(each) in named]
     return reason, (found or request.row.sources)[0]
+
+
+def _read(request: Request) -> Why:
+    """Return why columns that are offered to match on alone cannot leave, whatever rules say."""
+    columns = " and ".join(map(quoted, request.told))
+    text = (
+        f"{columns} is offered to match on, and for nothing else; mp.match leaves it out of its "
+        "results unless keep=True, and no filter may name it"
+    )
+    return Why("forbidden", text, about=[Entity("Column", each) for each in request.told])
 
 
 def _column(entity: Entity) -> str:

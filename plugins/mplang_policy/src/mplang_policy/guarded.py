@@ -55,9 +55,14 @@ def told_of_guards(
 
 
 def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
-    """Return whether a guard counts by the unit of the data set that a source is of."""
+    """Return whether a guard counts by the unit of the data set that a source is of.
+
+    One that counts nothing, as a match, is what it is of any data set.
+    """
     if not source.name.startswith(DATA_SET):  # what was put may be called as a data set is
         return False
+    if not guard.units and not guard.k:
+        return True
     data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
     unit = units.get(data_set)
     return unit is not None and f"{DATA_SET}{data_set}.{unit}" in guard.units

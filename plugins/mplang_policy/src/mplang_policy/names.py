@@ -29,6 +29,7 @@ class Names:
         columns: the columns of tables by name, as ``people.age``, with their types; a type is empty
             if it is unknown.
         readers: for each data set the coordinators that may name it.
+        match: columns that may be matched on, and nothing else.
 
     Example:
         >>> names = Names.of({"name": "bank", "data": {"people": {"columns": {"age": "int64"}}}})
@@ -42,6 +43,7 @@ class Names:
     units: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    match: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Names:
@@ -78,7 +80,13 @@ class Names:
             )
             for name, each in data.items()
         }
-        return cls(known, units, dict(_types(data)), readers)
+        match = frozenset(
+            f"{name}.{column}"
+            for name, each in data.items()
+            if isinstance(each, Mapping)
+            for column in each.get("match") or ()
+        )
+        return cls(known, units, dict(_types(data)), readers, match)
 
     def seen_by(self, coordinator: str) -> Names:
         """Return the names that a coordinator knows of; others' data sets are as if not there.
@@ -96,7 +104,8 @@ class Names:
         }
         units = {name: unit for name, unit in self.units.items() if name in seen}
         columns = {name: kind for name, kind in self.columns.items() if _set_of(name) in seen}
-        return Names(known, units, columns, {name: self.readers[name] for name in seen})
+        readers = {name: self.readers[name] for name in seen}
+        return Names(known, units, columns, readers, self.match)
 
     def unknown(self, kind: str, name: str) -> bool:
         """Return whether an entity is not there."""

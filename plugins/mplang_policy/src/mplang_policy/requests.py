@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mplang_analysis import DATA_SET, DisclosureRow, ProgramRequest, Source, What, When
+from mplang_analysis import (
+    DATA_SET,
+    DisclosureRow,
+    ProgramRequest,
+    Role,
+    Source,
+    What,
+    When,
+)
 from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
@@ -20,17 +28,20 @@ MAX_REQUESTS = 2000  # different rows of a program that rules are asked about
 MAX_COLUMNS = 50_000  # of all of them together
 
 
-def requests_of(asked: ProgramRequest, units: Mapping[str, str]) -> list[Request]:
+def requests_of(
+    asked: ProgramRequest, units: Mapping[str, str], match: Collection[str] = ()
+) -> list[Request]:
     """Return what the rules of a party are asked, in the order of the program, each once.
 
     Args:
         asked: the program.
         units: for each data set of the party the column by which its units differ.
+        match: columns of the party's data sets that may be matched on, and nothing else.
 
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    return _Requests(asked, asked.party).all(units)
+    return _Requests(asked, asked.party, match).all(units)
 
 
 class _Requests(NamedTuple):
@@ -39,10 +50,12 @@ class _Requests(NamedTuple):
     Attributes:
         asked: the program.
         party: rank of the party.
+        match: columns of its data sets that may be matched on, and nothing else.
     """
 
     asked: ProgramRequest
     party: int
+    match: Collection[str]
 
     def all(self, units: Mapping[str, str]) -> list[Request]:
         """Return the requests, each once; see :func:`requests_of`."""
@@ -50,7 +63,7 @@ class _Requests(NamedTuple):
         columns = 0
         asked = (self._run(), *self._read(), *self._rows(units), *self._store(units))
         for each in asked:
-            key = each.action, each.resource, tuple(each.context.items())
+            key = each.action, each.resource, tuple(each.context.items()), each.told
             if key not in found:
                 found[key] = each
                 columns += len(each.context.get("columns", ()))
@@ -161,7 +174,17 @@ class _Requests(NamedTuple):
             "mode": self.asked.mode,
             **self._common(),
         }
-        return Request(self.asked.coordinator, action, resource, context, row)
+        read = action != "rely" and (row is None or row.what != What.FAILURE)
+        told = tuple(sorted(set(self._told(sources)))) if read else ()
+        return Request(self.asked.coordinator, action, resource, context, row, told)
+
+    def _told(self, sources: Sequence[Source]) -> Iterator[str]:
+        """Yield the columns to match on of which sources tell more than a match does."""
+        for each in sources:
+            if each.party == self.party and column_of(each) in self.match:
+                uses = {use for guard in each.guards for use in guard.uses}
+                if not each.guards or not uses <= {Role.MATCH, Role.UNIT}:
+                    yield column_of(each)
 
 
 def column_of(source: Source) -> str:
