@@ -94,3 +94,11 @@ class Matches(Protocol):
 
     def keys(self, op: Operation) -> Sequence[Sequence[str]]:
         """Return for each operand the columns that it is matched on."""
+
+    def bounds(self, op: Operation) -> Sequence[tuple[int, int]]:
+        """Return for each operand what bounds that which is told of it.
+
+        Returns:
+            How many keys others bring at most, 0 if nothing bounds it; and how many keys have to be
+            in common, or nothing is told.
+        """

@@ -119,11 +119,13 @@ class Guards:
         """
         rule = interface_of(op, Matches)
         found: dict[int, Mapping[Origin, Guard]] = {}
-        for i, keys in enumerate([] if rule is None else keys_of(op, rule)):
+        if rule is None:
+            return found
+        for i, (keys, bounds) in enumerate(zip(keys_of(op, rule), rule.bounds(op), strict=True)):
             lineage = _only(ins[i]).lineage
             why = "its table is not of rows as a data set gives them"
             if lineage is not None:
-                found[i], why = lineage.matches(op.dialect, keys)
+                found[i], why = lineage.matches(op.dialect, keys, *bounds)
             if why:
                 at = f" at {quoted_line(str(line))}" if line else ""
                 self.remarks[f"{op.opcode}{at} does not count: {why}"] = None

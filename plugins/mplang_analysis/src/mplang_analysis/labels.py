@@ -345,7 +345,10 @@ def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
 
 
 def _listed(guard: Guard) -> list[Any]:
-    fields = guard[: GUARD_FIELDS + (guard.max_share != WHOLE)]
+    bounds = guard[GUARD_FIELDS:]
+    while bounds and bounds[-1] == (WHOLE, 0, 0)[len(bounds) - 1]:  # what a peer takes for granted
+        bounds = bounds[:-1]
+    fields = (*guard[:GUARD_FIELDS], *bounds)
     return [list(each) if isinstance(each, tuple) else each for each in fields]
 
 
@@ -388,15 +391,16 @@ def _source(data: Any) -> Source:
 
 
 def _guard(data: Any) -> Guard:
-    items = _items(data, "a guard", GUARD_FIELDS + 1)
+    items = _items(data, "a guard", GUARD_FIELDS + 3)
     op, units, k, *words = _items(items[:GUARD_FIELDS], "a guard", GUARD_FIELDS, exact=True)
     uses, functions = (
         tuple(_name(each) for each in _items(each, "its words", MAX_WORDS)) for each in words
     )
     count = _number(k, "a number of units", 1 << 53)
     columns = tuple(_name(each) for each in _items(units, "its units", MAX_WORDS))
-    shares = [_number(each, "a share", WHOLE) for each in items[GUARD_FIELDS:]]
-    return Guard(_name(op), columns, count, uses, functions, *shares)
+    share, *keys = items[GUARD_FIELDS:] or [WHOLE]
+    bounds = [_number(share, "a share", WHOLE + 1), *(_number(n, "keys", 1 << 53) for n in keys)]
+    return Guard(_name(op), columns, count, uses, functions, *bounds)
 
 
 def _name(data: Any) -> str:

@@ -43,6 +43,8 @@ class Guard(NamedTuple):
         uses: what the data was used for: ``mean``, ``by``, ``filter``, ``match``, ``unit``.
         functions: the row-wise functions before it.
         max_share: the largest part of a number that is one unit's, in millionths.
+        tried: of a match how many keys others bring at most; 0 if nothing bounds it.
+        least: of a match how many are in common at least, or nothing is told.
     """
 
     op: str
@@ -51,6 +53,8 @@ class Guard(NamedTuple):
     uses: tuple[str, ...]
     functions: tuple[str, ...] = ()
     max_share: int = WHOLE
+    tried: int = 0
+    least: int = 0
 
 
 Cell: TypeAlias = tuple[int, str]
@@ -182,7 +186,9 @@ class Lineage:
             found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions, max_share)
         return found, ""
 
-    def matches(self, op: str, keys: Sequence[str]) -> tuple[Mapping[Origin, Guard], str]:
+    def matches(
+        self, op: str, keys: Sequence[str], tried: int = 0, least: int = 0
+    ) -> tuple[Mapping[Origin, Guard], str]:
         """Return what data goes through a match, and why that does not count if it is nothing.
 
         A match tells of a table which of its keys are in common with those of another one.
@@ -190,6 +196,8 @@ class Lineage:
         Args:
             op: the family of the op that matches.
             keys: the columns that it matches on.
+            tried: how many keys others bring at most; 0 if nothing bounds it.
+            least: how many are in common at least, or nothing is told.
 
         Example:
             >>> people = Lineage.of(0, [("id", "data set people.id"), ("pay", "data set people.pay")])
@@ -210,7 +218,9 @@ class Lineage:
         for origin in self.reads - self.loose:
             used = [Role.MATCH] if origin in made | self.matched else []
             used += [Role.FILTER] if origin in self.filtered else []
-            found[origin] = Guard(op, (), 0, tuple(sorted(used)), tuple(sorted(functions)))
+            found[origin] = Guard(
+                op, (), 0, tuple(sorted(used)), tuple(sorted(functions)), WHOLE, tried, least
+            )
         return found, ""
 
     def origins_of(self, column: str) -> frozenset[Origin] | None:

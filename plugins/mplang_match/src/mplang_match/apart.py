@@ -1,7 +1,8 @@
 """Matchers in a process apart, where a backend has no native services: in a simulator.
 
 libpsi works on files in its working directory, and may end its process. So one is started for each
-party of a simulator, when it first matches, and its messages go through the party's communicator.
+party that matches, and its messages go through the party's communicator. It takes a second to
+start, so the next matching takes one that has matched before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,6 +26,8 @@ from mplang_match.pipe import Pipe
 from mplang_match.service import Asked
 
 MEMORY = "/dev/shm"
+
+_idle: deque[MatcherProcess] = deque(maxlen=4)  # of this process, which wait for a matching
 
 
 def match(party: Any, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
@@ -40,9 +44,12 @@ def match(party: Any, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
     Raises:
         MPLangError: the matcher, or the other party, has failed.
     """
-    process = party.resources.pop("match", None) or MatcherProcess()
+    try:
+        process = _idle.pop()
+    except IndexError:
+        process = MatcherProcess()
     found = process.match(party.communicator, asked, tokens)
-    party.resources["match"] = process  # one that has failed is not used again
+    _idle.append(process)  # one that has failed is not used again
     return found
 
 

@@ -21,6 +21,7 @@ from mplang_core.ext import (
     operand_types,
 )
 from mplang_match.kinds import common_kind
+from mplang_match.matcher import names
 from mplang_match.token_type import TokensType
 
 NUMBER = "int64"
@@ -71,6 +72,11 @@ class _Match(Communicates, Labels, Matches):
         """Return the columns of each table that are matched on."""
         return [[pair[side] for pair in op.attrs["on"]] for side in (0, 1)]
 
+    def bounds(self, op: Operation) -> Sequence[tuple[int, int]]:
+        """Return how many keys the other party brings, and how many are in common at least."""
+        a, b = (each or 0 for each in op.attrs["most"])
+        return [(b, op.attrs["at_least"]), (a, op.attrs["at_least"])]
+
     def label(self, op: Operation) -> str:
         return "match"
 
@@ -81,6 +87,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     learn: Mask = attrs["learn"]
     if not learn or not learn <= Mask.from_ranks(ranks):
         raise ValueError(f"both parties learn what is in common, or one of {ranks}, got {learn}")
+    if attrs["protocol"] not in names():
+        raise ValueError(f"no matcher {attrs['protocol']!r} is installed; {', '.join(names())} are")
     most = attrs["most"]
     if len(most) != 2 or not all(each is None or _is_size(each) for each in most):
         raise ValueError(f"most is a number of keys or none for each party, got {most}")

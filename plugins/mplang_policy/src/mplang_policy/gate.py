@@ -21,7 +21,7 @@ from mplang_policy.envelope import Signed
 from mplang_policy.expiry import expire
 from mplang_policy.gate_config import GateConfig
 from mplang_policy.gate_log import GateLog
-from mplang_policy.gate_refusals import other_log, over, shut, used_up
+from mplang_policy.gate_refusals import other_log, over, shut, too_many_keys, used_up
 from mplang_policy.ledger import Body, LedgerError, Writing
 from mplang_policy.lineage import StoredLineage
 from mplang_policy.live_rules import LiveRules
@@ -37,6 +37,7 @@ from mplang_policy.signed_heads import GateKey, SignedHead
 from mplang_policy.standing import Standing
 from mplang_policy.state import record_approval, record_change, record_configuration, record_rules
 from mplang_policy.stopping import Stops
+from mplang_policy.tried import over_tried, tries
 from mplang_policy.witness import Witness
 
 
@@ -67,6 +68,7 @@ class Gate:
         self._packages = packages or INSTALLED
         self._approvals = Approvals(config)
         self._budgets, self._retention = config.budgets, config.retention
+        self._tried = config.tried
         self._rules, self._names = _live_rules(config, names), names
         # as long as whoever asks keeps what is asked, which may be large
         self._decisions = WeakKeyDictionary[ProgramRequest, dict[bool, tuple[Rules, Decision]]]()
@@ -103,6 +105,7 @@ class Gate:
 
         def commit() -> None:
             self._approvals, self._rules, self._budgets = approvals, rules, config.budgets
+            self._tried = config.tried
             self._names = names
             self._log.set_limit(Used(config.entries, config.bytes))
             self._retention = config.retention
@@ -289,7 +292,8 @@ class Gate:
             run: the run.
             decision: that it is allowed.
         """
-        return decision.approval is not None or bool(charges(run.asked.spends, run.asked.party))
+        asked = run.asked
+        return bool(decision.approval or charges(asked.spends, asked.party) or tries(asked))
 
     def begin(self, run: RunRequest, decision: Decision) -> tuple[bytes, str]:
         """Record a run before it begins.
@@ -313,11 +317,14 @@ class Gate:
                 self.refuse(run, decision)
         about, approval, asked = run.about(), decision.approval, run.asked
         head: SignedHead | None = None
-        wanted = charges(asked.spends, asked.party)
+        wanted, tried = charges(asked.spends, asked.party), tries(asked)
         with self._log.recording(asked.coordinator) as writing:
             spent = writing.spent()
             refused = over_budget(wanted, spent, asked.coordinator, self._budgets)
             error = over(self._party, refused, asked, wanted, spent, self._budgets)
+            if not refused and tried:
+                refused = over_tried(tried, writing.tried(), self._tried)
+                error = too_many_keys(self._party, refused, asked) if refused else error
             if approval is not None and not refused:
                 about["approval"] = approval.id
                 refused = writing.use(approval)
@@ -329,6 +336,9 @@ class Gate:
             else:
                 for data_set, amount in wanted.items():
                     writing.spend(asked.coordinator, data_set, amount)
+                if tried:
+                    writing.try_keys(tried)
+                    about["tried"] = [list(each) for each in tried]
                 if wanted:
                     about["spends"] = {name: list(amount) for name, amount in wanted.items()}
                 self._lineage.begin(writing, run, decision.approval_id)
@@ -490,6 +500,9 @@ def _live_rules(config: GateConfig, names: Names) -> LiveRules:
         ConfigError: they are wrong, or a budget is of no data set.
     """
     strange = [name for name in config.budgets if names.unknown("DataSet", name)]
+    wrong = [name for name in config.tried if names.unknown("DataSet", name)]
+    if wrong:
+        raise ConfigError(f"field 'gate.tried.{wrong[0]}': no data set here is called {wrong[0]!r}")
     if strange:
         raise ConfigError(
             f"field 'gate.budgets.{strange[0]}': there is no data set {strange[0]!r} here"

@@ -21,6 +21,8 @@ class GateConfig(StrictModel):
         approvers: PEM files of the public keys whose signatures count, by the name of who signs.
         threshold: how many of them have to sign an approval.
         budgets: by data set what differentially private ops may use up of it.
+        tried: by data set how many keys each other party may try on it in a day (UTC), by matching;
+            any number by default.
         entries: how many entries of the log each coordinator may cause in a day.
         bytes: how many bytes of the log each coordinator may cause in a day.
         retention: how long details and bodies of the log are kept; for good by default.
@@ -36,6 +38,7 @@ class GateConfig(StrictModel):
     approvers: dict[str, str] = Field(default_factory=dict)
     threshold: int = Field(default=1, gt=0)
     budgets: dict[str, Budget] = Field(default_factory=dict)
+    tried: dict[str, int] = Field(default_factory=dict)
     entries: int = Field(default=100_000, gt=0)
     bytes: int = Field(default=64 << 20, gt=0)
     retention: Retention = Field(default_factory=Retention)

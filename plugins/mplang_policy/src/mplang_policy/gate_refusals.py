@@ -126,6 +126,19 @@ def over(
     return refuse(party, "budget", text, _program(asked), *advice)
 
 
+def too_many_keys(party: str, why: str, asked: ProgramRequest) -> AdmissionError:
+    """Return the error of a program that tries more keys than a day has left.
+
+    Args:
+        party: name of the party.
+        why: why it does.
+        asked: the program.
+    """
+    text = f"{party} does not run {quoted(asked.name)}: {why}"
+    wait = Advice("wait", "a day begins at 0:00 UTC; a larger number is gate.tried", by=party)
+    return refuse(party, "quota", text, _program(asked), wait)
+
+
 def _of_budget(
     party: str,
     asked: ProgramRequest,

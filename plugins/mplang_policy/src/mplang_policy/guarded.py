@@ -43,7 +43,14 @@ def told_of_guards(
         for each in sources
         if each.party != party and any(Role.MATCH in guard.uses for guard in each.guards)
     }
+    matches = [guard for guards in counted for guard in guards if is_match(guard)]
+    bounds: dict[str, int] = {}
+    if matches:
+        bounds["least"] = min(guard.least for guard in matches)
+    if matches and all(guard.tried for guard in matches):
+        bounds["tried"] = max(guard.tried for guard in matches)
     return {
+        **bounds,
         "declassifiers": tuple(sorted(set.intersection(*through))) if through else (),
         "k": min(smallest, default=0),
         "max_share": max(largest, default=WHOLE),
@@ -54,6 +61,11 @@ def told_of_guards(
     }
 
 
+def is_match(guard: Guard) -> bool:
+    """Return whether what went through a guard tells of keys whether others have them, too."""
+    return not guard.units and not guard.k
+
+
 def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
     """Return whether a guard counts by the unit of the data set that a source is of.
 
@@ -61,7 +73,7 @@ def _counts(guard: Guard, source: Source, units: Mapping[str, str]) -> bool:
     """
     if not source.name.startswith(DATA_SET):  # what was put may be called as a data set is
         return False
-    if not guard.units and not guard.k:
+    if is_match(guard):
         return True
     data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
     unit = units.get(data_set)

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from mplang_policy.approval import Approval
 from mplang_policy.budgets import Amount
 from mplang_policy.ledger_tables import TABLES
 from mplang_policy.quota import Used
+from mplang_policy.tried import Tried, note_tried, tried_today
 
 T = TypeVar("T")
 Body: TypeAlias = Mapping[str, Any]
@@ -410,6 +411,14 @@ class Writing:
             "SET epsilon = epsilon + excluded.epsilon, delta = delta + excluded.delta",
             (data_set, coordinator, *amount),
         )
+
+    def tried(self) -> dict[tuple[str, str], int]:
+        """Return how many keys were tried today, by data set and party."""
+        return tried_today(self._file, self.now)
+
+    def try_keys(self, wanted: Sequence[Tried]) -> None:
+        """Note keys that a program tries."""
+        note_tried(self._file, self.now, wanted)
 
     def drop_before(self, number: int) -> None:
         """Remove the entries before one, and what none speaks of any more."""

@@ -1,0 +1,107 @@
+"""Keys that others try: how many of their own the parties of a day match with a data set.
+
+Who brings every telephone number learns which of them are in a data set. So an owner bounds how
+many keys another party may bring, in one program by rules (``context.tried``), in a day by this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from mplang_analysis import DATA_SET, ProgramRequest, Role, What, When
+
+from mplang_policy.guarded import is_match
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_ONCE = {When.ONCE, When.IN_A_BRANCH}
+
+
+class Tried(NamedTuple):
+    """Keys that a party brings to a match with a data set.
+
+    Attributes:
+        data_set: the data set.
+        party: name of the other party.
+        keys: how many; 0 if nothing bounds it.
+    """
+
+    data_set: str
+    party: str
+    keys: int
+
+
+def tries(asked: ProgramRequest) -> list[Tried]:
+    """Return the keys that others bring to matches with a party's data sets.
+
+    Args:
+        asked: the program, as the party is asked about it.
+    """
+    found = []
+    for row in asked.rows:
+        if row.what != What.MATCH or row.sender != asked.party or not isinstance(row.receiver, int):
+            continue
+        party, often = asked.names[row.receiver], set(row.when.split(", ")) <= _ONCE
+        sets: dict[str, int] = {}
+        for source in row.sources:
+            matched = [g for g in source.guards if is_match(g) and Role.MATCH in g.uses]
+            if source.party == asked.party and source.name.startswith(DATA_SET) and matched:
+                data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
+                sets[data_set] = matched[-1].tried if often else 0
+        found += [Tried(data_set, party, keys) for data_set, keys in sets.items()]
+    return found
+
+
+def over_tried(wanted: Iterable[Tried], before: Mapping[tuple[str, str], int],
+               limits: Mapping[str, int]) -> str:  # fmt: skip
+    """Return why matches are more than what a day has left; nothing if they are not.
+
+    Args:
+        wanted: what a program would try.
+        before: what was tried today, by data set and party.
+        limits: by data set how many keys each other party may try in a day.
+    """
+    sums = dict(before)
+    for each in wanted:
+        limit = limits.get(each.data_set)
+        if limit is None:
+            continue
+        if not each.keys:
+            return (
+                f"nothing bounds how many keys {each.party} tries on data set {each.data_set}, of "
+                f"{limit} a day: say it by rows= of mp.match, and match in no loop"
+            )
+        key = each.data_set, each.party
+        sums[key] = sums.get(key, 0) + each.keys
+        if sums[key] > limit:
+            return (
+                f"{each.party} would try {sums[key]} keys on data set {each.data_set} today, of "
+                f"{limit} that it may (gate.tried)"
+            )
+    return ""
+
+
+def tried_today(file: sqlite3.Connection, now: float) -> dict[tuple[str, str], int]:
+    """Return what was tried on a day, by data set and party; UTC."""
+    query = "SELECT data_set, party, keys FROM tried WHERE day = ?"
+    return {(name, party): keys for name, party, keys in file.execute(query, (day_of(now),))}
+
+
+def note_tried(file: sqlite3.Connection, now: float, wanted: Iterable[Tried]) -> None:
+    """Note what a program tries; of days before, nothing is kept."""
+    today = day_of(now)
+    file.execute("DELETE FROM tried WHERE day <> ?", (today,))
+    for each in wanted:
+        file.execute(
+            "INSERT INTO tried VALUES (?, ?, ?, ?) ON CONFLICT (data_set, party) DO UPDATE "
+            "SET keys = keys + excluded.keys",
+            (each.data_set, each.party, today, each.keys),
+        )
+
+
+def day_of(now: float) -> str:
+    """Return the day of a time, UTC."""
+    return time.strftime("%Y-%m-%d", time.gmtime(now))
