@@ -30,8 +30,9 @@ class MemoryFolders:
         if not os.access(MEMORY, os.W_OK):
             return
         _remove_left()
-        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
-        self._lock = _locked(self.path)
+        while self._lock is None:  # another worker may take a new one for one that was left
+            self.path = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
+            self._lock = _locked(self.path)
 
     def of(self, name: str) -> str:
         """Return the path of the folder of a process, which it makes; empty where there are none.
@@ -55,14 +56,23 @@ class MemoryFolders:
 
 
 def _locked(path: str | Path) -> int | None:
-    """Return the descriptor of a folder that this process has locked; ``None`` if another has."""
-    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Return the descriptor of a folder that this process has locked.
+
+    Returns:
+        ``None`` if another process has it, or has removed it.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(number), os.stat(path)):
+            return number
     except OSError:
-        os.close(number)
-        return None
-    return number
+        pass
+    os.close(number)
+    return None
 
 
 def _remove_left() -> None:
