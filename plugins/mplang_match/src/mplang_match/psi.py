@@ -97,7 +97,7 @@ def _context(link: Link, fail: Any) -> Any:
 
     ends = sorted([link.communicator.rank, link.peer])
     description = libspu.link.Desc()
-    description.id = link.key
+    description.id = "match"  # its keys begin with that of the link
     description.recv_timeout_ms = int(link.timeout * 1000)
     for rank in ends:
         description.add_party(f"P{rank}", f"P{rank}")

@@ -1,0 +1,87 @@
+"""A party that ends amid a match ends the run at the other one, and nothing else there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import stopping_matchers
+from matching import matched, table
+from mplang_http import LocalCluster
+
+import mplang_core as mp
+from mplang_core.errors import RunError
+
+BANK, SHOP = [f"id {i}" for i in range(30)], [f"id {i}" for i in range(15, 45)]
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    data = {}
+    for party, ids in (("bank", BANK), ("shop", SHOP)):
+        pa.parquet.write_table(table(ids), tmp_path / f"{party}.parquet")
+        columns = {"id": "string", "row": "int64"}
+        source = f"parquet:{tmp_path}/{party}.parquet"
+        data[party] = {"keys": {"source": source, "columns": columns}}
+    with LocalCluster(
+        ["bank", "shop"], data=data, log=str(tmp_path), imports=("stopping_matchers",)
+    ) as made:
+        yield made
+
+
+class Log:
+    """Log of the shop, as far as it was read."""
+
+    def __init__(self, folder):
+        self._file, self._read = folder / "shop.log", 0
+
+    def stops(self):
+        """Return whether the shop has stopped at its message since it was asked last."""
+        found = self._file.read_text().count("MOMENT") if self._file.exists() else 0
+        more, self._read = found > self._read, found
+        return more
+
+
+def run_until(moment, protocol, cluster, folder, learn):
+    """Kill the shop at a message; return whether it sent that many."""
+    log, ended = Log(folder), threading.Event()
+    log.stops()
+    with mp.connect("http", cluster.spec, mode="launch") as host, ThreadPoolExecutor(1) as pool:
+        with mp.with_ctx(host):
+            kept = mp.put("P0", np.arange(3.0))
+        run = pool.submit(matched, host, protocol=f"{protocol}:{moment}", learn=learn)
+        run.add_done_callback(lambda _: ended.set())
+        while not log.stops():
+            if ended.wait(0.01):
+                run.result()  # fewer messages: it has ended well
+                return False
+        cluster.signal(stopping_matchers.SHOP, signal.SIGKILL)
+        with pytest.raises(RunError, match=r"party 1|shop"):
+            run.result()
+        np.testing.assert_array_equal(mp.fetch(host, kept), np.arange(3.0))
+    cluster.restart(stopping_matchers.SHOP)
+    return True
+
+
+def test_the_other_party_goes_on(cluster, tmp_path):
+    assert run_until(3, "ECDH", cluster, tmp_path, "both")
+    with mp.connect("http", cluster.spec, mode="launch") as host:
+        assert len(matched(host)[0]) == 15
+
+
+@pytest.mark.long("a worker is killed at each of twenty messages of three protocols")
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("learn", ["bank", "shop"])
+@pytest.mark.parametrize("protocol", stopping_matchers.PROTOCOLS)
+def test_the_other_party_goes_on_whenever_it_was(protocol, learn, cluster, tmp_path):
+    moments = range(1, stopping_matchers.MOMENTS + 1)
+    reached = [run_until(each, protocol, cluster, tmp_path, learn) for each in moments]
+    assert sum(reached) >= 3
