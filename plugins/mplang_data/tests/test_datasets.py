@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+from types import FunctionType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mplang_data.sources.npy_file import NpyFile
 from mplang_tables import encode, to_padded, to_tensor
 from mplang_testing.waiting import DEADLINE
 from people import COLUMNS, PEOPLE
@@ -103,6 +106,25 @@ def test_an_array_is_a_tensor(tmp_path, host, order):
         scan, moved = mp.fetch(made, mp.evaluate(made, program))
     np.testing.assert_array_equal(scan, array)
     np.testing.assert_array_equal(moved, array + 1)
+
+
+def test_an_array_that_is_read_again_leaves_nothing_to_the_garbage_collector(tmp_path):
+    np.save(tmp_path / "scan.npy", np.arange(12.0))
+    kind = mp.TensorType(mp.DType.F64, (12,))
+
+    def functions_of_parser():
+        objects = gc.get_objects()
+        return sum(type(each) is FunctionType and each.__module__ == "ast" for each in objects)
+
+    gc.disable()
+    try:
+        with open(tmp_path / "scan.npy", "rb") as file:
+            NpyFile().read([file.fileno()], kind)
+            before = functions_of_parser()
+            NpyFile().read([file.fileno()], kind)
+        assert functions_of_parser() == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -110,7 +110,7 @@ def _read(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
     kind = asked["kind"]
     if kind == "npy":
         with os.fdopen(os.dup(files[0]), "rb") as file:
-            shape, dtype = read_head(file)
+            shape, _, dtype = read_head(file)
             return {"array": str(TensorType(dtype.newbyteorder("="), shape))}
     if kind == "csv":
         return _of_csv(files[0], asked["csv"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import math
 import os
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ from mplang_core import BaseType, DType, TensorType
 from mplang_data.description import SourceError
 from mplang_data.sources.files import Files
 
+MAX_HEAD = 10_000  # bytes, as NumPy has it
 _BF16_AS_STORED = np.dtype("V2")  # NumPy itself has no name for it
 
 
@@ -30,8 +33,9 @@ class NpyFile(Files):
         with os.fdopen(os.dup(files[0]), "rb") as file:
             file.seek(0)
             try:
-                shape, dtype = read_head(file)
-                size = file.tell() + math.prod(shape) * dtype.itemsize
+                shape, by_columns, dtype = read_head(file)
+                count = math.prod(shape)
+                size = file.tell() + count * dtype.itemsize
             except Exception as error:  # NumPy parses Python's syntax
                 raise SourceError("it is damaged, or no NPY file of numbers") from error
             if (
@@ -48,21 +52,34 @@ class NpyFile(Files):
                 raise SourceError(f"it is {there} there, and {kind} in the catalogue")
             if os.fstat(file.fileno()).st_size != size:
                 raise SourceError("it is damaged: its size is not that of its array")
-            file.seek(0)
-            found = np.load(file, allow_pickle=False).view(dtype)
-        made: np.ndarray[Any, Any] = np.asarray(found, dtype.newbyteorder("="), "C")
+            found = np.fromfile(file, dtype, count)
+        array = found.reshape(shape, order="F" if by_columns else "C")
+        made: np.ndarray[Any, Any] = np.asarray(array, dtype.newbyteorder("="), "C")
         return made
 
 
-def read_head(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return the shape and the dtype of an NPY file, and stop where its data begins."""
+def read_head(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return what the head of an NPY file says, and stop where its data begins.
+
+    Returns:
+        The shape, whether the array lies there column by column, and the dtype.
+    """
     version = np.lib.format.read_magic(file)
+    size = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > MAX_HEAD:
+        raise ValueError("too large a head")
+    return _parsed(version, size + file.read(length))
+
+
+@functools.lru_cache(maxsize=64)  # Python's parser of literals leaves cycles of objects each time
+def _parsed(version: tuple[int, int], head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     read = (
         np.lib.format.read_array_header_1_0
         if version == (1, 0)
         else np.lib.format.read_array_header_2_0
     )
-    shape, _, dtype = read(file)
+    shape, by_columns, dtype = read(io.BytesIO(head))
     if dtype.hasobject:
         raise ValueError("objects")
-    return shape, dtype
+    return shape, by_columns, dtype
