@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import random
+import re
+import resource
 import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import stopping_matchers
 from matching import CLUSTER, PROTOCOLS, matched, table
 from mplang_http import LocalCluster
 from mplang_simulator.threads import ThreadCommunicator
@@ -23,7 +26,7 @@ from mplang_simulator.threads import ThreadCommunicator
 import mplang_core as mp
 from mplang_core.errors import RunError
 
-COUNT, TEXT = 60, pa.string()
+COUNT, TEXT, PAGE = 60, pa.string(), resource.getpagesize()
 IDS = [f"customer {i:05d}" for i in range(10_000)]  # all that there may be
 HASHES = ("md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b", "blake2s")
 
@@ -43,7 +46,9 @@ def sent(monkeypatch):
 
 
 def run(a, b, **arguments):
-    with mp.Simulator(CLUSTER, data={"bank": {"keys": table(a, TEXT)}, "shop": {"keys": table(b, TEXT)}}) as sim:
+    with mp.Simulator(
+        CLUSTER, data={"bank": {"keys": table(a, TEXT)}, "shop": {"keys": table(b, TEXT)}}
+    ) as sim:
         return matched(sim, **arguments)
 
 
@@ -140,58 +145,77 @@ class Worker:
         return [p for p in self.pids if Path(f"/proc/{p}/comm").read_text().strip() == name]
 
 
+def in_memory(pid):
+    """Return whether a process works in a folder in memory."""
+    return Path(f"/proc/{pid}/cwd").readlink().is_relative_to("/dev/shm")
+
+
 def memory_has(pid, pattern):
-    """Return whether the memory of a process has some bytes."""
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for line in maps:
-            area, rights, *_ = line.split()
-            start, end = (int(each, 16) for each in area.split("-"))
-            if "r" not in rights or "[v" in line:
-                continue
-            with contextlib.suppress(OSError):
-                memory.seek(start)
-                if pattern in memory.read(end - start):
-                    return True
+    """Return whether the memory of a process, as far as it is there, has some bytes."""
+    areas, start, end = [], 0, 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            start, end = (int(each, 16) for each in line.split()[0].split("-"))
+            rights = line.split()[1]
+        elif line.startswith("Rss:") and "w" in rights and line.split()[1] != "0":
+            areas.append((start, end))
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/pagemap", "rb", 0) as map:
+        for start, end in areas:
+            map.seek(start // PAGE * 8)
+            pages = np.frombuffer(map.read((end - start) // PAGE * 8), "<u8") >> 63
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], pages, [0]]).astype(int)))
+            for first, last in edges.reshape(-1, 2):  # that are there
+                with contextlib.suppress(OSError):
+                    memory.seek(start + int(first) * PAGE)
+                    if pattern in memory.read(int(last - first) * PAGE):
+                        return True
     return False
 
 
+@pytest.mark.long("the memory of thirty processes is searched")
 @pytest.mark.skipif(os.getuid() != 0, reason="memory of other processes is read by root")
 def test_nobody_but_the_two_engines_has_the_key_and_no_folder_a_hash(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
-    chosen, data = random.Random(7).sample(IDS, COUNT), {}
+    chosen, data, folders = random.Random(7).sample(IDS, COUNT), {}, []
     for party in ("bank", "shop"):
         pa.parquet.write_table(table(chosen), tmp_path / f"{party}.parquet")
         source = f"parquet:{tmp_path}/{party}.parquet"
         data[party] = {"keys": {"source": source, "columns": {"id": "string", "row": "int64"}}}
     imports = ("stopping_matchers", "known_secret")
     with (
-        LocalCluster(["bank", "shop", "lab"], data=data, log=str(tmp_path), imports=imports) as made,
+        LocalCluster(
+            ["bank", "shop", "lab"], data=data, log=str(tmp_path), imports=imports
+        ) as made,
         mp.connect("http", made.spec, mode="launch") as host,
         ThreadPoolExecutor(1) as pool,
     ):
         run = pool.submit(matched, host, protocol="RR22:9")
         while "MOMENT" not in (tmp_path / "shop.log").read_text():
-            assert not run.done()
-        bank, shop, lab = (Worker(each.pid) for each in made.workers)
-        key = known_secret.secret()
-        for each in (bank, shop):
-            (engine,) = each.called("mplang-engine")
-            (matching,) = each.called("mplang-mpc")
-            assert memory_has(engine, key)
-            assert not memory_has(matching, key)
-            folder = Path(f"/proc/{matching}/cwd")
-            files = [file for file in folder.rglob("*") if file.is_file()]
-            assert files
-            check_hides(b"|".join(file.read_bytes() for file in files), chosen)
-            assert folder.stat().st_mode & 0o077 == 0
-        others = (bank.pids | shop.pids | lab.pids) - {
-            *bank.called("mplang-engine"), *shop.called("mplang-engine"),
-        }  # fmt: skip
-        assert not [pid for pid in others if memory_has(pid, key)]
-        made.signal(1, signal.SIGKILL)
+            if run.done():
+                run.result()
+        try:
+            bank, shop, lab = (Worker(each.pid) for each in made.workers)
+            key = known_secret.secret()
+            for each in (bank, shop):
+                (engine,) = each.called("mplang-engine")
+                matching = next(filter(in_memory, each.called("mplang-mpc")))
+                assert memory_has(engine, key)
+                assert not memory_has(matching, key)
+                folder = Path(f"/proc/{matching}/cwd")
+                folders.append(folder.readlink())
+                files = [file for file in folder.rglob("*") if file.is_file()]
+                assert files
+                check_hides(b"|".join(file.read_bytes() for file in files), chosen)
+                assert folder.stat().st_mode & 0o077 == 0
+            others = (bank.pids | shop.pids | lab.pids) - {
+                *bank.called("mplang-engine"), *shop.called("mplang-engine"),
+            }  # fmt: skip
+            assert not [pid for pid in others if memory_has(pid, key)]
+        finally:
+            made.signal(stopping_matchers.SHOP, signal.SIGKILL)
         with pytest.raises(RunError):
             run.result()
     logs = b"".join(file.read_bytes() for file in tmp_path.glob("*.log"))
     assert key not in logs
     assert key.hex().encode() not in logs
-    assert not any(Path(f"/proc/{pid}").exists() for pid in bank.pids | shop.pids)
+    assert not folders[0].exists()  # what a killed worker leaves, the next one removes

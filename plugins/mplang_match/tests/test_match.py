@@ -69,7 +69,10 @@ EQUAL = {
     ),
     "times": (
         (pa.timestamp("s"), [datetime.datetime(3000, 1, 1), datetime.datetime(1500, 1, 2)]),
-        (pa.timestamp("us"), [datetime.datetime(3000, 1, 1), datetime.datetime(1500, 1, 2, 0, 0, 1)]),
+        (
+            pa.timestamp("us"),
+            [datetime.datetime(3000, 1, 1), datetime.datetime(1500, 1, 2, 0, 0, 1)],
+        ),
     ),
     "bools": ((pa.bool_(), [True, False]), (pa.bool_(), [True, None])),
     "bytes": ((pa.binary(), [b"\x00\xff", b""]), (pa.binary(), [b"\x00\xff", b"\x00"])),
@@ -191,7 +194,9 @@ def test_workers_match_as_the_simulator_does(tmp_path):
 
 
 def test_a_program_is_traced_once_and_its_text_can_be_read():
-    with mp.catalogue({p: {"keys": {"columns": {"id": "string", "row": "int64"}}} for p in ("bank", "shop")}):
+    with mp.catalogue(
+        {p: {"keys": {"columns": {"id": "string", "row": "int64"}}} for p in ("bank", "shop")}
+    ):
         traced = mp.trace(mp.TraceContext(CLUSTER), lambda: program(rows={"bank": 5}))
     text = str(traced.program)
     assert "match.match" in text

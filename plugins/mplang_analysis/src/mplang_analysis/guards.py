@@ -106,7 +106,6 @@ class Guards:
             ]
         return found
 
-
     def in_messages(
         self, op: Operation, ins: Sequence[Fact], line: Location | None
     ) -> Mapping[int, Mapping[Origin, Guard]]:
@@ -176,14 +175,15 @@ def _rows_of(
     if rows is None:
         return None
     pairs = [
-        [None if each is None else each.origins_of(key) for key, each in zip(of, lineages, strict=True)]
+        [
+            None if each is None else each.origins_of(key)
+            for key, each in zip(of, lineages, strict=True)
+        ]
         for of in zip(*keys, strict=True)
     ]
     origins = [each for pair in pairs for each in pair if each is not None]
     same = {(min(a), min(b)) for a, b in pairs if a and b and len(a) == len(b) == 1}
-    return replace(
-        rows, matched=rows.matched.union(*origins), same=rows.same | same
-    )
+    return replace(rows, matched=rows.matched.union(*origins), same=rows.same | same)
 
 
 def _dropped(

@@ -224,9 +224,7 @@ class DataSetServer:
         tables = {}
         for name, each in question.tables.items():
             kind, ranges = parse_base_type(each.type), tuple(each.ranges)
-            there = offered(
-                sets, each.data, kind, ranges, asker.coordinator, matches=self._gated
-            )
+            there = offered(sets, each.data, kind, ranges, asker.coordinator, matches=self._gated)
             tables[name] = Asked(there, kind)
         if method == "query" and not can_query(tables.values()):
             return {"whole": True}, (), None

@@ -101,9 +101,7 @@ def _loaded(table: Any) -> pa.Table:
 def _common(ctx: KernelContext, given: Matching, tokens: Tokens) -> Array | None:
     """Return what is in common, in ascending order; ``None`` where this party does not learn it."""
     receives = given.receiver == given.me
-    asked = Asked(
-        protocol=given.attrs["protocol"], key=ctx.key, peer=given.peer, learns=receives
-    )
+    asked = Asked(protocol=given.attrs["protocol"], key=ctx.key, peer=given.peer, learns=receives)
     calls = native_calls(ctx)
     if calls is None:
         parts = apart.match(ctx.interpreter, asked, tokens.text())

@@ -84,5 +84,3 @@ def names() -> Sequence[str]:
 
 def _listed(found: Sequence[str]) -> str:
     return ", ".join(found) or "none"
-
-

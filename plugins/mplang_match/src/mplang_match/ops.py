@@ -13,6 +13,7 @@ from mplang_core.ext import (
     AnyType,
     Attr,
     Communicates,
+    Effects,
     Labels,
     Level,
     Message,
@@ -148,13 +149,16 @@ MATCH = OpDef(
     attrs={
         "on": Attr(tuple, doc="pairs of columns, one of each table, that are equal in a match"),
         "learn": Attr(Mask, doc="who learns which keys are in common"),
-        "most": Attr(tuple, doc="per table how many keys it has at most, or none: then all tell it"),
+        "most": Attr(
+            tuple, doc="per table how many keys it has at most, or none: then all tell it"
+        ),
         "at_least": Attr(int, 0, doc="how many keys are in common, or nothing is told"),
         "keep": Attr(bool, False, doc="whether results have the columns that were matched on"),
         "number": Attr(str, "match", doc="the column of the numbers of keys in common, from 0"),
         "protocol": Attr(str, "RR22", doc="the matcher"),
     },
     doc="Matches the rows of two parties' tables by equal keys, at those who learn which these are.",
+    effects=Effects.FRESH,  # the order of its rows is another one each time
     interfaces=[_Match()],
     reads=(),
 )

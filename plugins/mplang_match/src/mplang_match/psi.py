@@ -101,9 +101,7 @@ def _context(link: Link, fail: Any) -> Any:
     description.recv_timeout_ms = int(link.timeout * 1000)
     for rank in ends:
         description.add_party(f"P{rank}", f"P{rank}")
-    channels = [
-        None if rank == link.communicator.rank else PsiChannel(link, fail) for rank in ends
-    ]
+    channels = [None if rank == link.communicator.rank else PsiChannel(link, fail) for rank in ends]
     return libspu.link.create_with_channels(description, 1 - int(link.is_first), channels)
 
 

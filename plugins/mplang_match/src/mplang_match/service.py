@@ -10,6 +10,7 @@ from typing import Any
 from mplang_core.ext import Answer, MPLangError, NativeParty, RunError, StrictModel
 from mplang_match.matcher import LEFT, Link, find_matcher
 
+
 class Asked(StrictModel):
     """Request for a matching, as the other side gets it.
 

@@ -188,7 +188,9 @@ def decide_program(rules: Rules, asked: ProgramRequest, *, approved: bool = Fals
     Raises:
         AdmissionError: it is more than an owner could read.
     """
-    decision = decide(rules, requests_of(asked, rules.names.units, rules.names.match), approved=approved)
+    decision = decide(
+        rules, requests_of(asked, rules.names.units, rules.names.match), approved=approved
+    )
     hints = [list(_hints(each, asked, rules)) for each in decision.refused]
     refused = [
         each._replace(advice=[*mine, *_changes(each, asked, rules, decision)])

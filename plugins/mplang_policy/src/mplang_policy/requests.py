@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mplang_analysis import (
-    DATA_SET,
-    DisclosureRow,
-    ProgramRequest,
-    Role,
-    Source,
-    What,
-    When,
-)
+from mplang_analysis import DATA_SET, DisclosureRow, ProgramRequest, Role, Source, What, When
 from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
