@@ -41,13 +41,17 @@ HOOKED = (BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 FURTHER = "mplang.groups"  # its names are those of groups of packages, after "mplang."
 
 
-def groups_of(found: Iterable[EntryPoint]) -> set[str]:
+def groups_of(installed: Iterable[EntryPoint]) -> set[str]:
     """Return all groups that mplang looks for: its own, and those that packages name.
 
     Args:
-        found: the entry points that are installed.
+        installed: the entry points.
     """
-    return {*PLAIN, *HOOKED, *(f"mplang.{each.name}" for each in found if each.group == FURTHER)}
+    return {
+        *PLAIN,
+        *HOOKED,
+        *(f"mplang.{each.name}" for each in installed if each.group == FURTHER),
+    }
 
 
 @dataclass(slots=True)

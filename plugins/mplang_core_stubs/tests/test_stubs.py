@@ -15,7 +15,9 @@ import mplang_core as mp
 HERE = Path(__file__).parent
 STUB = HERE.parent / "src" / "mplang_core-stubs" / "_installed.pyi"
 PROGRAM = HERE / "expectations.py"
-PACKAGES = ("analysis", "cli", "data", "dp", "guard", "http", "ibis", "simulator", "trace")
+PACKAGES = (
+    *("analysis", "cli", "data", "dp", "guard", "http", "ibis", "match", "simulator", "trace"),
+)
 
 
 @pytest.mark.needs(*PACKAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ def check(found, a, b):
         assert all(row["id"] == ids[row["row"]] for row in rows)
         assert [row["match"] for row in rows] == sorted(row["match"] for row in rows)
         numbers.append({plain(row["id"]): row["match"] for row in rows})
-        for first, second in zip(rows, rows[1:], strict=False):  # a key's rows stay in order
+        for first, second in itertools.pairwise(rows):  # a key's rows stay in order
             assert first["match"] < second["match"] or first["row"] < second["row"]
     assert numbers[0] == numbers[-1]
     assert sorted(numbers[0].values()) == list(range(len(common)))

@@ -1,4 +1,4 @@
-"""Matchers that stop at a message, ``RR22:3`` at the third that the shop sends; imported by workers."""
+"""Matchers that stop at a message of the shop, ``RR22:3`` at its third; imported by workers."""
 
 from __future__ import annotations
 

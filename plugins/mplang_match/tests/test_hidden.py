@@ -1,4 +1,4 @@
-"""What is hidden: keys and their hashes from messages and folders, the result from who must not learn."""
+"""What is hidden: keys from messages and folders, what is common from who must not learn it."""
 
 from __future__ import annotations
 

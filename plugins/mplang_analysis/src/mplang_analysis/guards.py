@@ -117,21 +117,25 @@ class Guards:
             line: the user's line.
         """
         rule = interface_of(op, Matches)
-        found: dict[int, Mapping[Origin, Guard]] = {}
+        guards: dict[int, Mapping[Origin, Guard]] = {}
         if rule is None:
-            return found
+            return guards
         for i, (keys, bounds) in enumerate(zip(keys_of(op, rule), rule.bounds(op), strict=True)):
             lineage = _only(ins[i]).lineage
             why = "its table is not of rows as a data set gives them"
             if lineage is not None:
-                found[i], why = lineage.matches(op.dialect, keys, *bounds)
+                guards[i], why = lineage.matches(op.dialect, keys, *bounds)
             if why:
                 at = f" at {quoted_line(str(line))}" if line else ""
                 self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
-        return found
+        return guards
 
     def of_matched(
-        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], found: Mapping[int, Any]
+        self,
+        op: Operation,
+        ins: Sequence[Fact],
+        outs: list[Fact],
+        guards: Mapping[int, Mapping[Origin, Guard]],
     ) -> list[Fact]:
         """Return labels of the rows that matched, with their lineage.
 
@@ -142,19 +146,19 @@ class Guards:
             op: an op among parties.
             ins: its operands.
             outs: its results.
-            found: as :meth:`in_messages` returns it.
+            guards: as :meth:`in_messages` returns it.
         """
         rule = interface_of(op, Matches)
         lineages = [_only(fact).lineage for fact in ins]
         if rule is None or None in lineages:
             return outs
         keys, owners = keys_of(op, rule), [next(iter(fact), None) for fact in ins]
-        made = []
+        made: list[Fact] = []
         for value, fact in zip(op.outputs, outs, strict=True):
             ((rank, label),) = fact.items()
             table, columns = owners.index(rank), columns_of(value.type)
             rows = _rows_of(table, columns, keys, lineages)
-            dropped = _dropped(rows, lineages[table], keys[table], found.get(table, {}))
+            dropped = _dropped(rows, lineages[table], keys[table], guards.get(table, {}))
             made.append({rank: replace(label.guarded(dropped), lineage=rows)})
         return made
 
@@ -187,7 +191,10 @@ def _rows_of(
 
 
 def _dropped(
-    rows: Lineage | None, before: Lineage | None, keys: Sequence[str], found: Mapping[Origin, Guard]
+    rows: Lineage | None,
+    before: Lineage | None,
+    keys: Sequence[str],
+    guards: Mapping[Origin, Guard],
 ) -> Mapping[Origin, Guard]:
     """Return what is known of a party's own data by the match alone, as no column of it is left."""
     if rows is None or before is None:
@@ -195,7 +202,7 @@ def _dropped(
     matched = frozenset[Origin]().union(*(before.origins_of(key) or () for key in keys))
     left = {origin for _, origin in rows.columns if origin is not None}
     left = left.union(*(each.origins for each in rows.computed)) | rows.filtered | rows.loose
-    return {origin: guard for origin, guard in found.items() if origin in matched - left}
+    return {origin: guard for origin, guard in guards.items() if origin in matched - left}
 
 
 def _only(fact: Fact) -> Label:

@@ -200,7 +200,8 @@ class Lineage:
             least: how many are in common at least, or nothing is told.
 
         Example:
-            >>> people = Lineage.of(0, [("id", "data set people.id"), ("pay", "data set people.pay")])
+            >>> columns = [("id", "data set people.id"), ("pay", "data set people.pay")]
+            >>> people = Lineage.of(0, columns)
             >>> found, _ = people.matches("match", ["id"])
             >>> found[Origin(0, "data set people.id")].uses
             ('match',)
@@ -214,14 +215,14 @@ class Lineage:
                 return {}, f"nobody can tell what column {key!r} is computed of"
             made |= origins
             functions = functions.union(*(c.functions for c in self.computed if c.name == key))
-        found = {}
+        guards = {}
         for origin in self.reads - self.loose:
             used = [Role.MATCH] if origin in made | self.matched else []
             used += [Role.FILTER] if origin in self.filtered else []
-            found[origin] = Guard(
+            guards[origin] = Guard(
                 op, (), 0, tuple(sorted(used)), tuple(sorted(functions)), WHOLE, tried, least
             )
-        return found, ""
+        return guards, ""
 
     def origins_of(self, column: str) -> frozenset[Origin] | None:
         """Return the data that a column is, or is computed of; ``None`` if nobody can tell."""
@@ -301,10 +302,10 @@ def _computed(selection: Selection, operands: Sequence[Lineage | None]) -> Itera
         origins: set[Origin] = set()
         for table, column in cells:
             operand = operands[table]
-            found = None if operand is None else operand.origins_of(column)
-            if operand is None or found is None:
+            made_of = None if operand is None else operand.origins_of(column)
+            if operand is None or made_of is None:
                 break
-            origins |= found
+            origins |= made_of
             functions = functions.union(
                 *(each.functions for each in operand.computed if each.name == column)
             )

@@ -373,7 +373,7 @@ class Flow:
         for i, each in sorted(enumerate(messages), key=lambda item: item[1].stage):
             flown = transfer.carried(op, each, ins, arrived[each.sender])
             if flown is not None:  # a party that does not hold it is asked in vain
-                if each.operand in matched:
+                if each.operand is not None and each.operand in matched:
                     flown = flown.guarded(matched[each.operand])
                 carried[i] = self._sent(op, flown, each, scope)
                 arrived[each.receiver].append((each, carried[i]))

@@ -98,17 +98,17 @@ def keys_of(op: Operation, rule: Matches) -> Sequence[Sequence[str]]:
     Raises:
         VerifyError: an operand is no table of one party, or has no such column.
     """
-    found = rule.keys(op)
-    if len(found) != len(op.inputs):
-        raise _refused(op, "Matches", f"keys of {len(found)} of {len(op.inputs)} operands")
-    for value, keys in zip(op.inputs, found, strict=True):
+    named = rule.keys(op)
+    if len(named) != len(op.inputs):
+        raise _refused(op, "Matches", f"keys of {len(named)} of {len(op.inputs)} operands")
+    for value, keys in zip(op.inputs, named, strict=True):
         kind = value.type
         if not isinstance(kind, MPType) or kind.pmask is None or len(kind.pmask) != 1:
             raise _refused(op, "Matches", f"that it matches {kind}, which is not at one party")
         there = columns_of(kind.base)
         if not keys or not set(keys) <= set(there):
             raise _refused(op, "Matches", f"the keys {list(keys)} of an operand with {there}")
-    return found
+    return named
 
 
 def columns_of(kind: object) -> list[str]:

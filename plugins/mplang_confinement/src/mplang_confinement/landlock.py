@@ -144,9 +144,9 @@ def give_up_writing() -> None:
 
 def _files_of(programs: Collection[str]) -> list[str]:
     """Return the files of programs, and those that load them."""
-    found = [shutil.which(each, path=PROGRAMS) for each in programs]
+    files = [shutil.which(each, path=PROGRAMS) for each in programs]
     loaders = [path for each in _LOADERS for path in glob.glob(each)] if programs else []
-    return [*filter(None, found), *loaders]
+    return [*filter(None, files), *loaders]
 
 
 def _file_rights(version: int) -> int:

@@ -15,6 +15,7 @@ import mplang_dp as dp
 import mplang_guard as guard
 import mplang_cli.introspect as introspect
 from mplang_data.stored.frontend import load as load
+from mplang_match import match as match
 from mplang_cli import parse as parse
 from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
@@ -36,6 +37,7 @@ __all__ = [
     "guard",
     "introspect",
     "load",
+    "match",
     "parse",
     "record",
     "remove",

@@ -57,7 +57,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
         SourceError: it does not hold that.
     """
     source, size = source_of(data_set.kind), data_set.size
-    files = source.open(data_set.where, data_set.type, data_set.match, rows=whole, size=size)
+    files = source.open(data_set.where, data_set.type, list(data_set.match), rows=whole, size=size)
     try:
         asked = {"kind": data_set.kind, "description": data_set.public(), "whole": whole}
         asked["arguments"] = data_set.arguments
@@ -78,7 +78,7 @@ def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
     """Compare open files with a description; return the number of rows, if it is known."""
     source, description = source_of(asked["kind"]), Description(**asked["description"])
     arguments = asked.get("arguments", {})
-    rows = source.probe(files, description.type, description.match, **arguments)
+    rows = source.probe(files, description.type, list(description.match), **arguments)
     if rows is not None:
         description.check_rows(rows)
     if not asked["whole"]:

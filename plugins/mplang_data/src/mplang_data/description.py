@@ -162,7 +162,7 @@ class Description(StrictModel):
 
     @field_validator("match", mode="before")
     @classmethod
-    def _strings(cls, match: Any) -> Any:
+    def _strings(cls, match: object) -> object:
         return dict.fromkeys(match, "string") if isinstance(match, list | tuple) else match
 
     @field_validator("columns", "match")
@@ -237,8 +237,8 @@ class Description(StrictModel):
         """
         if self.array is not None:
             raise TypeError(f"it is an array, {self.array}, and has no columns")
-        found = [(name, self._offered(name, match=False)) for name in columns]
-        kind = TableType((*found, *((name, self._offered(name, match=True)) for name in match)))
+        read = [(name, self._offered(name, match=False)) for name in columns]
+        kind = TableType((*read, *((name, self._offered(name, match=True)) for name in match)))
         check_table(kind)
         return kind
 
@@ -277,11 +277,11 @@ class Description(StrictModel):
             return None if found == kind else f"it is {found}, the program says {kind}"
         for name, wanted in kind.columns:
             try:
-                found = self._offered(name, match=matches and name in self.match)
+                offered = self._offered(name, match=matches and name in self.match)
             except TypeError as error:
                 return str(error)
-            if found != wanted:
-                return f"column {name!r} is {found}, the program says {wanted}"
+            if offered != wanted:
+                return f"column {name!r} is {offered}, the program says {wanted}"
         return None
 
     def ranges_of(self, kind: BaseType) -> Ranges:

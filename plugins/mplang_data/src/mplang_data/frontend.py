@@ -62,9 +62,9 @@ def dataset(
     owner = cluster.nodes[device.mask.first].name
     try:
         check_name(name)
-        for given in (columns, match):
-            if isinstance(given, str):
-                raise TypeError(f"columns are a list, such as [{given!r}]")
+        for names in (columns, match):
+            if isinstance(names, str):
+                raise TypeError(f"columns are a list, such as [{names!r}]")
         if type is None:
             asked = f"data set {name!r} of {owner}"
             schema = ctx.look_up(asked, lambda known: _look_up(known, owner, name, columns, match))
@@ -148,7 +148,7 @@ def _look_up(
     """
     described = _described(known, owner, name)
     everything = columns is None and not match
-    kind = described.type if everything else described.of(columns or described.columns, match)
+    kind = described.type if everything else described.of(columns or list(described.columns), match)
     return _Schema(kind, described.ranges_of(kind))
 
 

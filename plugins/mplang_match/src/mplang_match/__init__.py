@@ -1,6 +1,6 @@
 """Matching: which rows two parties have in common, by libpsi, and nothing else."""
 
 from mplang_match.frontend import match
-from mplang_match.matcher import Link, Matcher
+from mplang_match.matcher import Matcher, MatchLink
 
-__all__ = ["Link", "Matcher", "match"]
+__all__ = ["MatchLink", "Matcher", "match"]

@@ -19,23 +19,22 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Any
 
 from mplang_core.ext import Communicator, Failure, RunError
 from mplang_match.pipe import Pipe
-from mplang_match.service import Asked
+from mplang_match.service import MatchRequest
 
 MEMORY = "/dev/shm"
 
 _idle: deque[MatcherProcess] = deque(maxlen=4)  # of this process, which wait for a matching
 
 
-def match(party: Any, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
+def match(comm: Communicator, request: MatchRequest, tokens: memoryview) -> Sequence[bytes]:
     """Run a matcher in the process of a party.
 
     Args:
-        party: the party's interpreter.
-        asked: the request.
+        comm: communicator of the party.
+        request: what it is to do.
         tokens: the tokens, as lines of text.
 
     Returns:
@@ -48,9 +47,9 @@ def match(party: Any, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
         process = _idle.pop()
     except IndexError:
         process = MatcherProcess()
-    found = process.match(party.communicator, asked, tokens)
+    common = process.match(comm, request, tokens)
     _idle.append(process)  # one that has failed is not used again
-    return found
+    return common
 
 
 class MatcherProcess:
@@ -73,21 +72,23 @@ class MatcherProcess:
         self._failed: BaseException | None = None
         self._end = weakref.finalize(self, _end, process, self._pipe, folder)
 
-    def match(self, comm: Communicator, asked: Asked, tokens: memoryview) -> Sequence[bytes]:
+    def match(
+        self, comm: Communicator, request: MatchRequest, tokens: memoryview
+    ) -> Sequence[bytes]:
         """Run a matcher; see :func:`match`."""
         self._failed = None
         try:
-            self._pipe.send({"rank": comm.rank, **asked.model_dump()}, tokens)
+            self._pipe.send({"rank": comm.rank, **request.model_dump()}, tokens)
             while True:
                 message, data = self._pipe.receive()
                 match message["what"]:
                     case "send":
-                        comm.send(asked.peer, message["key"], data)
+                        comm.send(request.peer, message["key"], data)
                     case "receive":
-                        wait = (comm, asked.peer, message["key"])
+                        wait = (comm, request.peer, message["key"])
                         threading.Thread(target=self._wait, args=wait, daemon=True).start()
-                    case "found":
-                        return [data] if asked.learns else []
+                    case "done":
+                        return [data] if request.learns else []
                     case _:
                         failure = Failure(message["kind"], message["text"]).error()
                         raise self._failed or failure

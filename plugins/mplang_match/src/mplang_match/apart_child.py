@@ -9,11 +9,10 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 from mplang_core.ext import CommError, Communicator, Failure
 from mplang_match.pipe import Message, Pipe
-from mplang_match.service import Asked, run_matcher
+from mplang_match.service import MatchRequest, run_matcher
 
 FOREVER = 1e6  # seconds: the party's own communicator has the deadline
 
@@ -31,7 +30,7 @@ class PipeCommunicator(Communicator):
         self._pipe = pipe
         self._arrived = defaultdict[str, queue.SimpleQueue[bytes | None]](queue.SimpleQueue)
 
-    def send(self, to_rank: int, key: str, data: Any) -> None:
+    def send(self, to_rank: int, key: str, data: bytes) -> None:
         """Send a message to the other party."""
         self._pipe.send({"what": "send", "key": key}, data)
 
@@ -65,14 +64,14 @@ class _Party:
     timeout: float = FOREVER
 
 
-def _run(pipe: Pipe, asked: Asked, party: _Party, tokens: bytes) -> None:
+def _run(pipe: Pipe, request: MatchRequest, party: _Party, tokens: bytes) -> None:
     try:
-        found = run_matcher(asked, party, memoryview(tokens))
+        common = run_matcher(request, party, memoryview(tokens))
     except BaseException as error:
         failure = Failure.of(error)
         pipe.send({"what": "failed", "kind": failure.kind, "text": failure.text})
         os._exit(0)
-    pipe.send({"what": "found"}, found[0] if found else b"")
+    pipe.send({"what": "done"}, common[0] if common else b"")
 
 
 def main(number: int) -> None:
@@ -88,7 +87,7 @@ def main(number: int) -> None:
             party.communicator.deliver(message, data)
             continue
         party = _Party(PipeCommunicator(pipe, message.pop("rank")))
-        job = (pipe, Asked(**message), party, data)
+        job = (pipe, MatchRequest(**message), party, data)
         threading.Thread(target=_run, args=job, daemon=True).start()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mplang_spu.ext import MPLangChannel
 
 from mplang_core.ext import CommError
-from mplang_match.matcher import Link
+from mplang_match.matcher import MatchLink
 
 
 class PsiChannel(MPLangChannel):
@@ -20,7 +20,7 @@ class PsiChannel(MPLangChannel):
         fail: is told why the link has failed; then the thread that waits never comes back.
     """
 
-    def __init__(self, link: Link, fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, link: MatchLink, fail: Callable[[BaseException], None]) -> None:
         super().__init__(link.communicator, link.communicator.rank, link.peer, link.key)
         self._link, self._fail = link, fail
 

@@ -85,8 +85,8 @@ def match(
         "number": number,
         "protocol": protocol,
     }
-    found = ctx.emit("match.match", [a, b], attrs)
-    outs = [ctx.place(each, _device(cluster, each)) for each in found]
+    matched = ctx.emit("match.match", [a, b], attrs)
+    outs = [ctx.place(each, _device(cluster, each)) for each in matched]
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
@@ -104,11 +104,11 @@ def _pairs(on: On) -> tuple[tuple[str, str], ...]:
 def _learners(cluster: ClusterSpec, learn: str, ranks: Sequence[int]) -> Mask:
     if learn == "both":
         return Mask.from_ranks(ranks)
-    found = device_of_party(cluster, learn).mask
-    if found.first not in ranks:
+    mask = device_of_party(cluster, learn).mask
+    if mask.first not in ranks:
         names = " or ".join(repr(cluster.nodes[rank].name) for rank in ranks)
         raise TraceError(f"{at()}match: learn is 'both', {names}, got {learn!r}")
-    return found
+    return mask
 
 
 def _most(

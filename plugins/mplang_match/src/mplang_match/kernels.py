@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
+from mplang_tables import arrow
+from mplang_tables.ext import loaded
 
-from mplang_core import Mask, MPType
-from mplang_core.ext import KernelContext, RunError, native_calls
+from mplang_core import Mask
+from mplang_core.ext import Buffer, KernelContext, Operation, RunError, native_calls
 from mplang_match import apart
 from mplang_match.keys import keys_of
 from mplang_match.kinds import common_kind
-from mplang_match.service import Asked
+from mplang_match.ops import owners, tables
+from mplang_match.service import MatchRequest
 from mplang_match.tokens import SIZE, Array, Tokens, agree_secret, make_tokens, read_text
 
 
-class Matching(NamedTuple):
-    """The attributes of an op ``match.match``, as one of its parties sees them."""
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """An op ``match.match``, as one of its parties sees it.
 
+    Attributes:
+        op: the op.
+        me: rank of this party.
+    """
+
+    op: Operation
     me: int
-    peer: int
-    side: int
-    attrs: dict[str, Any]
 
     @property
-    def receiver(self) -> int:
-        """The party that gets to know first what is in common."""
-        learn: Mask = self.attrs["learn"]
-        return learn.first if len(learn) == 1 else max(self.me, self.peer)
+    def side(self) -> int:
+        """The position of this party's table."""
+        return owners(self.op).index(self.me)
 
     @property
-    def learns(self) -> bool:
-        """Whether this party gets to know what is in common."""
-        return self.me in self.attrs["learn"]
+    def peer(self) -> int:
+        """Rank of the other party."""
+        return owners(self.op)[1 - self.side]
+
+    @property
+    def learners(self) -> Mask:
+        """Who gets to know what is in common."""
+        mask: Mask = self.op.attrs["learn"]
+        return mask
+
+    @property
+    def receives(self) -> bool:
+        """Whether this party gets to know first what is in common."""
+        first = self.learners.first if len(self.learners) == 1 else max(self.me, self.peer)
+        return first == self.me
+
+    def columns(self) -> list[str]:
+        """Return the columns of this party's table that are matched on."""
+        return [pair[self.side] for pair in self.op.attrs["on"]]
+
+    def check_size(self, common: Array) -> None:
+        """Refuse to tell of fewer keys in common than are asked for.
+
+        Raises:
+            RunError: there are fewer.
+        """
+        least = self.op.attrs["at_least"]
+        if len(common) < least:
+            raise RunError(f"fewer than {least} keys are in common, so nothing is told")
 
 
-def match(ctx: KernelContext, a: Any, b: Any, **attrs: Any) -> Any:
+def match(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
     """Match the rows of this party's table with those of the other party.
 
     Args:
         ctx: of the op.
-        a: the table of the one party, ``None`` at the other.
-        b: that of the other.
+        *operands: the tables; that of the other party is ``None``.
         **attrs: the attributes of the op.
 
     Returns:
@@ -52,89 +85,63 @@ def match(ctx: KernelContext, a: Any, b: Any, **attrs: Any) -> Any:
         RunError: there are more keys than declared, fewer are in common than asked for, or the
             other party has failed.
     """
-    from mplang_tables import arrow
-
-    given = _matching(ctx, attrs)
-    table = arrow.plain(_loaded((a, b)[given.side]))
-    kinds = [common_kind(*pair) for pair in _types(ctx, attrs["on"])]
-    columns = [pair[given.side] for pair in attrs["on"]]
-    secret = agree_secret(ctx.interpreter.communicator, given.peer, ctx.key)
-    keys = keys_of(table, columns, kinds)
-    tokens = make_tokens(keys, secret, attrs["most"][given.side])
-    del keys, secret
-    common = _common(ctx, given, tokens)
+    matching = Matching(ctx.op, ctx.interpreter.rank)
+    table = arrow.plain(loaded(operands[matching.side]))
+    tokens = _tokens_of(ctx, matching, table)
+    common = _common(ctx, matching, tokens)
     ctx.interpreter.communicator.forget(ctx.key)
-    outs = [value.type for value in ctx.op.outputs]
     if common is None:
-        return _single([None] * len(outs))
-    rows = _rows(table, tokens, tokens.positions(common), attrs["number"])
-    return _single([_as(rows, kind) if _is_of(kind, given.me) else None for kind in outs])
+        outs = [None for _ in ctx.op.outputs]
+    else:
+        rows = _rows(table, tokens, tokens.positions(common), attrs["number"])
+        outs = [_of(matching, rows, value.type) for value in ctx.op.outputs]
+    return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def _matching(ctx: KernelContext, attrs: dict[str, Any]) -> Matching:
-    me = ctx.interpreter.rank
-    owners = [_owner(value.type) for value in ctx.op.inputs]
-    side = owners.index(me)
-    return Matching(me, owners[1 - side], side, attrs)
+def _tokens_of(ctx: KernelContext, matching: Matching, table: pa.Table) -> Tokens:
+    """Return the tokens of this party's keys, under a key that both engines agree on."""
+    both = [dict(kind.columns) for kind in tables(ctx.op)]
+    kinds = [common_kind(both[0][a], both[1][b]) for a, b in ctx.op.attrs["on"]]
+    secret = agree_secret(ctx.interpreter.communicator, matching.peer, ctx.key)
+    keys = keys_of(table, matching.columns(), kinds)
+    return make_tokens(keys, secret, ctx.op.attrs["most"][matching.side])
 
 
-def _owner(kind: object) -> int:
-    assert isinstance(kind, MPType) and kind.pmask is not None
-    return kind.pmask.first
-
-
-def _is_of(kind: object, rank: int) -> bool:
-    return _owner(kind) == rank
-
-
-def _types(ctx: KernelContext, on: Any) -> list[tuple[str, str]]:
-    a, b = (dict(value.type.base.columns) for value in ctx.op.inputs)  # type: ignore[union-attr]
-    return [(a[mine], b[theirs]) for mine, theirs in on]
-
-
-def _loaded(table: Any) -> pa.Table:
-    from mplang_tables.ext import loaded
-
-    return loaded(table)
-
-
-def _common(ctx: KernelContext, given: Matching, tokens: Tokens) -> Array | None:
+def _common(ctx: KernelContext, matching: Matching, tokens: Tokens) -> Array | None:
     """Return what is in common, in ascending order; ``None`` where this party does not learn it."""
-    receives = given.receiver == given.me
-    asked = Asked(protocol=given.attrs["protocol"], key=ctx.key, peer=given.peer, learns=receives)
+    parts = _run_matcher(ctx, matching, tokens.text())
+    comm, key = ctx.interpreter.communicator, f"{ctx.key}|common"
+    if not matching.receives:
+        learns = matching.me in matching.learners
+        return _received(comm.recv(matching.peer, key), matching) if learns else None
+    if len(parts) != 1:
+        raise RunError("the matcher tells nothing")
+    common = read_text(memoryview(parts[0]))
+    matching.check_size(common)
+    if matching.peer in matching.learners:
+        comm.send(matching.peer, key, common.view(np.uint8))
+    return common
+
+
+def _run_matcher(ctx: KernelContext, matching: Matching, text: memoryview) -> Sequence[Buffer]:
+    request = MatchRequest(
+        protocol=ctx.op.attrs["protocol"], key=ctx.key, peer=matching.peer, learns=matching.receives
+    )
     calls = native_calls(ctx)
     if calls is None:
-        parts = apart.match(ctx.interpreter, asked, tokens.text())
-    else:
-        _, parts = calls.call(ctx.run, "match", asked.model_dump(), [tokens.text()])
-    comm, key = ctx.interpreter.communicator, f"{ctx.key}|common"
-    both = len(given.attrs["learn"]) == 2
-    if receives:
-        if len(parts) != 1:
-            raise RunError("the matcher told nothing")
-        found = read_text(memoryview(parts[0]))
-        _check_size(found, given)
-        if both:
-            comm.send(given.peer, key, found.view(np.uint8))
-        return found
-    return _received(comm.recv(given.peer, key), given) if both else None
+        return apart.match(ctx.interpreter.communicator, request, text)
+    _, parts = calls.call(ctx.run, "match", request.model_dump(), [text])
+    return parts
 
 
-def _received(data: Any, given: Matching) -> Array:
+def _received(data: object, matching: Matching) -> Array:
     """Return what the other party says is in common."""
     is_bytes = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 1
-    if not is_bytes or data.size % SIZE:
-        raise RunError(f"party {given.peer} sent no tokens")
-    found = np.ascontiguousarray(data).view(f"S{SIZE}")
-    _check_size(found, given)
-    return found
-
-
-def _check_size(found: Array, given: Matching) -> None:
-    if len(found) < given.attrs["at_least"]:
-        raise RunError(
-            f"fewer than {given.attrs['at_least']} keys are in common, so nothing is told"
-        )
+    if not isinstance(data, np.ndarray) or not is_bytes or data.size % SIZE:
+        raise RunError(f"party {matching.peer} sent no tokens")
+    common = np.ascontiguousarray(data).view(f"S{SIZE}")
+    matching.check_size(common)
+    return common
 
 
 def _rows(table: pa.Table, tokens: Tokens, common: Array, number: str) -> pa.Table:
@@ -147,9 +154,8 @@ def _rows(table: pa.Table, tokens: Tokens, common: Array, number: str) -> pa.Tab
     return table.take(pa.array(order)).append_column(number, pa.array(of_rows[order]))
 
 
-def _as(rows: pa.Table, kind: Any) -> pa.Table:
+def _of(matching: Matching, rows: pa.Table, kind: Any) -> pa.Table | None:
+    """Return the columns of an output; ``None`` if it is the other party's."""
+    if matching.me not in kind.pmask:
+        return None
     return rows.select([name for name, _ in kind.base.columns])
-
-
-def _single(outs: list[Any]) -> Any:
-    return outs[0] if len(outs) == 1 else tuple(outs)

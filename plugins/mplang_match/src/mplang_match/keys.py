@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from mplang_match.kinds import DIGITS, Kind
+from mplang_match.kinds import DIGITS, KeyKind
 
 _HEAD = 9  # bytes before a value: the number of its kind, and its length
 _NUMBERS = {
@@ -24,7 +24,7 @@ _NUMBERS = {
 _EXACT = pa.decimal128(38, 0)  # has room for all integers and times
 
 
-def keys_of(table: pa.Table, columns: Sequence[str], kinds: Sequence[Kind]) -> pa.Array:
+def keys_of(table: pa.Table, columns: Sequence[str], kinds: Sequence[KeyKind]) -> pa.Array:
     """Return the key of each row as bytes.
 
     Each value has a tag of its kind and its length before it, so that no two keys have the same
@@ -41,7 +41,7 @@ def keys_of(table: pa.Table, columns: Sequence[str], kinds: Sequence[Kind]) -> p
 
     Example:
         >>> table = pa.table({"id": pa.array([1, None], pa.uint8())})
-        >>> keys_of(table, ["id"], [Kind("integer")]).null_count
+        >>> keys_of(table, ["id"], [KeyKind("integer")]).null_count
         1
     """
     parts = []
@@ -53,7 +53,7 @@ def keys_of(table: pa.Table, columns: Sequence[str], kinds: Sequence[Kind]) -> p
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _bytes_of(column: pa.ChunkedArray, kind: Kind) -> pa.Array:
+def _bytes_of(column: pa.ChunkedArray, kind: KeyKind) -> pa.Array:
     """Return the values of a column as bytes that are equal for equal values."""
     values = column.combine_chunks()
     if isinstance(values, pa.ChunkedArray):
@@ -71,7 +71,7 @@ def _bytes_of(column: pa.ChunkedArray, kind: Kind) -> pa.Array:
     return _fixed(_counted(values, kind))
 
 
-def _counted(values: pa.Array, kind: Kind) -> pa.Array:
+def _counted(values: pa.Array, kind: KeyKind) -> pa.Array:
     """Return dates as numbers of days, and times as those of the smaller unit of both parties."""
     if kind.name == "date":
         return values.cast(pa.int32()).cast(_EXACT)
@@ -89,7 +89,7 @@ def _fixed(values: pa.Array) -> pa.Array:
     return fixed.cast(pa.binary()).cast(pa.large_binary())
 
 
-def _heads(values: pa.Array, kind: Kind) -> pa.Array:
+def _heads(values: pa.Array, kind: KeyKind) -> pa.Array:
     """Return what stands before each value: the number of its kind, and its length."""
     heads = np.empty((len(values), _HEAD), np.uint8)
     heads[:, 0] = _NUMBERS[kind.name]

@@ -12,8 +12,8 @@ DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _FLOATS = ("float", "double")
 
 
-class Kind(NamedTuple):
-    """Kind of a key column: columns of one kind are compared by value.
+class KeyKind(NamedTuple):
+    """KeyKind of a key column: columns of one kind are compared by value.
 
     Attributes:
         name: such as ``integer``.
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     scale: int = 0
 
 
-def kind_of(type: str) -> Kind:
+def kind_of(type: str) -> KeyKind:
     """Return the kind of a key column.
 
     Args:
@@ -35,24 +35,24 @@ def kind_of(type: str) -> Kind:
 
     Example:
         >>> kind_of("uint8") == kind_of("int64"), kind_of("string")
-        (True, Kind(name='string', scale=0))
+        (True, KeyKind(name='string', scale=0))
     """
     if type in _FLOATS:
         raise TypeError(
             f"{type} is no type of a key: floats are equal in their last bit or not at all; cast "
             "them to integers or decimals"
         )
-    if found := _DECIMAL.fullmatch(type):
-        return Kind("decimal", int(found[1]))
-    if found := _TIME.fullmatch(type):
-        name = {"time64": "time", "timestamp": "timestamp"}[found[1]]
-        return Kind(f"{name} in UTC" if found[3] else name, DIGITS[found[2]])
+    if parts := _DECIMAL.fullmatch(type):
+        return KeyKind("decimal", int(parts[1]))
+    if parts := _TIME.fullmatch(type):
+        name = {"time64": "time", "timestamp": "timestamp"}[parts[1]]
+        return KeyKind(f"{name} in UTC" if parts[3] else name, DIGITS[parts[2]])
     if type.lstrip("u").startswith("int"):
-        return Kind("integer")
-    return Kind({"date32[day]": "date"}.get(type, type))
+        return KeyKind("integer")
+    return KeyKind({"date32[day]": "date"}.get(type, type))
 
 
-def common_kind(a: str, b: str) -> Kind:
+def common_kind(a: str, b: str) -> KeyKind:
     """Return the kind by which key columns of two types are compared.
 
     Args:
@@ -64,10 +64,10 @@ def common_kind(a: str, b: str) -> Kind:
 
     Example:
         >>> common_kind("decimal128(5, 2)", "decimal128(9, 4)")
-        Kind(name='decimal', scale=4)
-        >>> common_kind("int64", "string")
+        KeyKind(name='decimal', scale=4)
+        >>> common_kind("int64", "string")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        TypeError: int64 does not match string, as no value of the one equals one of the other; cast one of them
+        TypeError: int64 does not match string, as no value of the one equals one of the other; ...
     """
     kinds = kind_of(a), kind_of(b)
     if kinds[0].name != kinds[1].name:

@@ -18,8 +18,8 @@ LEFT = "mplang match"
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Link between the matchers of two parties, for one matching.
+class MatchLink:
+    """MatchLink between the matchers of two parties, for one matching.
 
     Attributes:
         communicator: to the processes of the other parties.
@@ -47,7 +47,7 @@ class Matcher(Protocol):
     memory, its working directory, that is gone afterwards.
     """
 
-    def match(self, link: Link, tokens: memoryview, *, learns: bool) -> memoryview | None:
+    def match(self, link: MatchLink, tokens: memoryview, *, learns: bool) -> memoryview | None:
         """Match this party's tokens with those of the other one.
 
         Args:
@@ -71,16 +71,13 @@ def find_matcher(name: str) -> Matcher:
         RunError: there is none here.
         PluginLoadError: its package did not load.
     """
-    found = plugin_manager.entry(MATCHERS, name)
-    if not isinstance(found, Matcher):
-        raise RunError(f"no matcher {name!r} is installed here; there are {_listed(names())}")
-    return found
+    matcher = plugin_manager.entry(MATCHERS, name)
+    if not isinstance(matcher, Matcher):
+        there = ", ".join(names()) or "none"
+        raise RunError(f"no matcher {name!r} is installed here; there are {there}")
+    return matcher
 
 
 def names() -> Sequence[str]:
     """Return the names of the matchers that are installed; imports none."""
     return sorted(plugin_manager.names(MATCHERS))
-
-
-def _listed(found: Sequence[str]) -> str:
-    return ", ".join(found) or "none"

@@ -49,7 +49,8 @@ def owners(op: Operation) -> tuple[int, int]:
 def tables(op: Operation) -> tuple[TableType, TableType]:
     """Return the types of both tables."""
     a, b = (kind.base for kind in operand_types(op))
-    assert isinstance(a, TableType) and isinstance(b, TableType)
+    assert isinstance(a, TableType)
+    assert isinstance(b, TableType)
     return a, b
 
 
@@ -58,16 +59,17 @@ class _Match(Communicates, Labels, Matches):
 
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
         """Return tokens both ways, and to who learns which keys of the other are in common."""
-        ranks, most, found = owners(op), op.attrs["most"], []
+        ranks, most = owners(op), op.attrs["most"]
+        sent: list[Message] = []
         for side, (table, keys) in enumerate(zip(tables(op), self.keys(op), strict=True)):
             ends = ranks[side], ranks[1 - side]
             size = None if most[side] is None else most[side] + DUMMIES
-            found.append(Message(*ends, side, TokensType(size)))
+            sent.append(Message(*ends, side, TokensType(size)))
             if ranks[1 - side] in op.attrs["learn"]:
                 types = dict(table.columns)
                 kind = TableType(tuple((key, types[key]) for key in dict.fromkeys(keys)))
-                found.append(Message(*ends, side, kind, "match", stage=1))
-        return found
+                sent.append(Message(*ends, side, kind, "match", stage=1))
+        return sent
 
     def keys(self, op: Operation) -> Sequence[Sequence[str]]:
         """Return the columns of each table that are matched on."""
@@ -102,8 +104,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     ]
 
 
-def _is_size(found: Any) -> bool:
-    return type(found) is int and 0 <= found <= MAX_KEYS
+def _is_size(number: object) -> bool:
+    return type(number) is int and 0 <= number <= MAX_KEYS
 
 
 def _check_on(on: Any, both: tuple[TableType, TableType]) -> None:
@@ -149,15 +151,13 @@ MATCH = OpDef(
     attrs={
         "on": Attr(tuple, doc="pairs of columns, one of each table, that are equal in a match"),
         "learn": Attr(Mask, doc="who learns which keys are in common"),
-        "most": Attr(
-            tuple, doc="per table how many keys it has at most, or none: then all tell it"
-        ),
+        "most": Attr(tuple, doc="per table how many keys it has at most; none if it tells"),
         "at_least": Attr(int, 0, doc="how many keys are in common, or nothing is told"),
         "keep": Attr(bool, False, doc="whether results have the columns that were matched on"),
         "number": Attr(str, "match", doc="the column of the numbers of keys in common, from 0"),
         "protocol": Attr(str, "RR22", doc="the matcher"),
     },
-    doc="Matches the rows of two parties' tables by equal keys, at those who learn which these are.",
+    doc="Matches the rows of two parties' tables by equal keys, at those who learn them.",
     effects=Effects.FRESH,  # the order of its rows is another one each time
     interfaces=[_Match()],
     reads=(),

@@ -18,10 +18,10 @@ from mplang_match import ops
 from mplang_match.token_type import TokensType
 
 
-def _match(ctx: KernelContext, a: Any, b: Any, **attrs: Any) -> Any:
+def _match(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
     from mplang_match.kernels import match
 
-    return match(ctx, a, b, **attrs)
+    return match(ctx, *operands, **attrs)
 
 
 @hookimpl

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import MPLangError, RunError
-from mplang_match.matcher import LEFT, Link
+from mplang_match.matcher import LEFT, MatchLink
 
 COLUMN = b"token\n"
 BIG = 1 << 19  # tokens from which RR22's mode of fewer bytes is the faster one
@@ -34,16 +34,16 @@ class PsiMatcher:
 
     protocol: str
 
-    def match(self, link: Link, tokens: memoryview, *, learns: bool) -> memoryview | None:
+    def match(self, link: MatchLink, tokens: memoryview, *, learns: bool) -> memoryview | None:
         """Match tokens; see :class:`mplang_match.Matcher`."""
         here = Path.cwd()
-        given, found = here / "tokens.csv", here / "common.csv"
-        with given.open("wb") as file:
+        source, target = here / "tokens.csv", here / "common.csv"
+        with source.open("wb") as file:
             file.write(COLUMN)
             file.write(tokens)
         try:
-            _Psi(self.protocol, link, str(given), str(found), learns).run()
-            return memoryview(_read(found)) if learns else None
+            _Psi(self.protocol, link, str(source), str(target), learns).run()
+            return memoryview(_read(target)) if learns else None
         finally:
             _clear(here)
 
@@ -55,12 +55,14 @@ class _Psi:
     failed never comes back, and whoever waits for the end is told by it instead.
     """
 
-    def __init__(self, protocol: str, link: Link, given: str, found: str, learns: bool) -> None:
+    def __init__(
+        self, protocol: str, link: MatchLink, source: str, target: str, learns: bool
+    ) -> None:
         self._done = threading.Event()
         self._error: BaseException | None = None
         self._link = link
         self._context = _context(link, self._fail)
-        self._config = _config(protocol, link, given, found, learns)
+        self._config = _config(protocol, link, source, target, learns)
 
     def run(self) -> None:
         """Run it to its end.
@@ -77,7 +79,7 @@ class _Psi:
         raise RunError(f"libpsi failed: {self._error}") from self._error
 
     def _execute(self) -> None:
-        import spu.libpsi as libpsi  # type: ignore[import-untyped]
+        import spu.libpsi as libpsi
 
         try:
             libpsi.psi_execute(self._config, self._context)
@@ -90,7 +92,7 @@ class _Psi:
         self._done.set()
 
 
-def _context(link: Link, fail: Any) -> Any:
+def _context(link: MatchLink, fail: Any) -> Any:
     from mplang_spu.ext import libspu
 
     from mplang_match.channel import PsiChannel
@@ -105,22 +107,22 @@ def _context(link: Link, fail: Any) -> Any:
     return libspu.link.create_with_channels(description, 1 - int(link.is_first), channels)
 
 
-def _config(protocol: str, link: Link, given: str, found: str, learns: bool) -> Any:
+def _config(protocol: str, link: MatchLink, source: str, target: str, learns: bool) -> Any:
     import spu.libpsi as libpsi
 
     receiver = link.communicator.rank if learns else link.peer
     ends = sorted([link.communicator.rank, link.peer])
-    size = os.path.getsize(given) // 33
+    size = os.path.getsize(source) // 33
     return libpsi.PsiExecuteConfig(
         protocol_conf=libpsi.PsiProtocolConfig(
             protocol=getattr(libpsi.PsiProtocol, f"PROTOCOL_{protocol}"),
             receiver_rank=ends.index(receiver),
             broadcast_result=False,
             ecdh_params=libpsi.EcdhParams(curve=libpsi.EllipticCurveType.CURVE_25519),
-            rr22_params=libpsi.Rr22Rarams(low_comm_mode=False and size > BIG),
+            rr22_params=libpsi.Rr22Rarams(low_comm_mode=size > BIG),
         ),
-        input_params=libpsi.InputParams(path=given, selected_keys=["token"], keys_unique=True),
-        output_params=libpsi.OutputParams(path=found, disable_alignment=True),
+        input_params=libpsi.InputParams(path=source, selected_keys=["token"], keys_unique=True),
+        output_params=libpsi.OutputParams(path=target, disable_alignment=True),
     )
 
 

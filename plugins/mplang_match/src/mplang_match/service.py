@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from mplang_core.ext import Answer, MPLangError, NativeParty, RunError, StrictModel
-from mplang_match.matcher import LEFT, Link, find_matcher
+from mplang_core.ext import Answer, Communicator, MPLangError, NativeParty, RunError, StrictModel
+from mplang_match.matcher import LEFT, MatchLink, find_matcher
 
 
-class Asked(StrictModel):
+class MatchRequest(StrictModel):
     """Request for a matching, as the other side gets it.
 
     Attributes:
@@ -25,6 +25,18 @@ class Asked(StrictModel):
     key: str
     peer: int
     learns: bool
+
+
+class Party(Protocol):
+    """Party that matches: that of a native service, or of a simulator."""
+
+    @property
+    def communicator(self) -> Communicator:
+        """The transport to the other party."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a link waits for a message."""
 
 
 class MatchService:
@@ -45,7 +57,7 @@ class MatchService:
         Args:
             run: the run.
             method: ``match``.
-            args: the fields of :class:`Asked`.
+            args: the fields of :class:`MatchRequest`.
             buffers: the tokens, as lines of text.
 
         Returns:
@@ -56,10 +68,10 @@ class MatchService:
         """
         if method != "match" or len(buffers) != 1:
             raise RunError(f"the service of matching matches one set of tokens, got {method!r}")
-        asked = Asked(**args)
-        if not asked.key.startswith(f"{run}/"):
-            raise RunError(f"the service of matching got the op {asked.key} of another run")
-        return {}, run_matcher(asked, self._party, buffers[0])
+        request = MatchRequest(**args)
+        if not request.key.startswith(f"{run}/"):
+            raise RunError(f"the service of matching got the op {request.key} of another run")
+        return {}, run_matcher(request, self._party, buffers[0])
 
     def end_run(self) -> None:
         """End this process if a matching hangs, whose link has failed: another takes its place."""
@@ -67,25 +79,25 @@ class MatchService:
             os._exit(0)
 
 
-def run_matcher(asked: Asked, party: Any, tokens: memoryview) -> Sequence[memoryview]:
+def run_matcher(request: MatchRequest, party: Party, tokens: memoryview) -> Sequence[memoryview]:
     """Run the matcher that is asked for, in the working directory of this process.
 
     Args:
-        asked: the request.
-        party: has ``communicator`` and ``timeout``.
+        request: what it is to do.
+        party: this party.
         tokens: the tokens, as lines of text.
 
     Raises:
         MPLangError: it fails.
     """
-    link = Link(party.communicator, asked.peer, asked.key, party.timeout)
+    link = MatchLink(party.communicator, request.peer, request.key, party.timeout)
     try:
-        found = find_matcher(asked.protocol).match(link, tokens, learns=asked.learns)
+        common = find_matcher(request.protocol).match(link, tokens, learns=request.learns)
     except MPLangError:
         raise
     except Exception as error:
         raise RunError(
-            f"the matcher {asked.protocol} failed: {type(error).__name__}: {error}"
+            f"the matcher {request.protocol} failed: {type(error).__name__}: {error}"
         ) from error
-    party.communicator.forget(asked.key)
-    return () if found is None else (found,)
+    party.communicator.forget(request.key)
+    return () if common is None else (common,)

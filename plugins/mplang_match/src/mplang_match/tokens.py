@@ -7,7 +7,7 @@ import os
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core.ext import Communicator, RunError
 from mplang_match.ops import DUMMIES
@@ -72,20 +72,20 @@ class Tokens(NamedTuple):
         lines = np.empty((len(self.values), TEXT), np.uint8)
         lines[:, :-1] = _HEX[_bytes_of(self.values)].view(np.uint8)
         lines[:, -1] = ord("\n")
-        return memoryview(lines).cast("B", (lines.size,))
+        return lines.reshape(-1).data
 
-    def positions(self, found: Array) -> Array:
+    def positions(self, common: Array) -> Array:
         """Return the positions of tokens among these.
 
         Args:
-            found: tokens in ascending order.
+            common: tokens in ascending order.
 
         Raises:
             RunError: one is none of these, or there twice.
         """
-        places = np.searchsorted(self.values, found)
+        places = np.searchsorted(self.values, common)
         known = places < len(self.values)
-        is_subset = known.all() and np.array_equal(self.values[places], found)
+        is_subset = known.all() and np.array_equal(self.values[places], common)
         if not is_subset or (np.diff(places) <= 0).any():
             raise RunError("what was found in common is not among the tokens of this party")
         return places

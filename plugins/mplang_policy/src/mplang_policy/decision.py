@@ -167,7 +167,7 @@ def decide(rules: Rules, requests: Sequence[Request], *, approved: bool = False)
     denied = [
         (request, verdict)
         for request, verdict in zip(asked, rules.decide(asked), strict=True)
-        if request.told or not verdict.allowed
+        if request.read or not verdict.allowed
     ]
     refused = [
         RefusedRequest(request, verdict, *_why(rules, request, verdict))
@@ -238,13 +238,13 @@ def decide_put(rules: Rules, request: Request, party: str) -> Decision:
 def decide_quickly(rules: Rules, requests: Sequence[Request], *, approved: bool) -> bool:
     """Return whether all requests are allowed, without reasons."""
     asked = [each.approved() for each in requests] if approved else requests
-    if any(each.told for each in asked):
+    if any(each.read for each in asked):
         return False
     return all(verdict.allowed for verdict in rules.decide(asked))
 
 
 def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source | None]:
-    reason = _read(request) if request.told else why(rules, request, verdict)
+    reason = _read(request) if request.read else why(rules, request, verdict)
     if request.row is None or request.action == "rely":  # whose data it is does not matter
         return reason, None
     named = {_column(each) for each in reason.about if isinstance(each, Entity)}
@@ -254,12 +254,12 @@ def _why(rules: Rules, request: Request, verdict: Verdict) -> tuple[Why, Source 
 
 def _read(request: Request) -> Why:
     """Return why columns that are offered to match on alone cannot leave, whatever rules say."""
-    columns = " and ".join(map(quoted, request.told))
+    columns = " and ".join(map(quoted, request.read))
     text = (
         f"{columns} is offered to match on, and for nothing else; mp.match leaves it out of its "
         "results unless keep=True, and no filter may name it"
     )
-    return Why("forbidden", text, about=[Entity("Column", each) for each in request.told])
+    return Why("forbidden", text, about=[Entity("Column", each) for each in request.read])
 
 
 def _column(entity: Entity) -> str:

@@ -417,7 +417,7 @@ class Writing:
         return tried_today(self._file, self.now)
 
     def try_keys(self, wanted: Sequence[Tried]) -> None:
-        """Note keys that a program tries."""
+        """Add keys that a program tries."""
         note_tried(self._file, self.now, wanted)
 
     def drop_before(self, number: int) -> None:

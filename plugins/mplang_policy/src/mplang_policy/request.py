@@ -52,7 +52,7 @@ class Request:
         resource: a program, data set or receiver; of ``rely`` who can change what the party gets.
         context: the rest, by the schema; sets are tuples.
         row: the row of the disclosure table, if it is about one.
-        told: columns that are offered to match on, and of which it tells something else.
+        read: columns that are offered to match on, and of which it tells something else.
     """
 
     coordinator: str
@@ -60,7 +60,7 @@ class Request:
     resource: Entity
     context: Mapping[str, Any]
     row: DisclosureRow | None = None
-    told: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
 
     def approved(self) -> Request:
         """Return it for a program that the owner has signed."""

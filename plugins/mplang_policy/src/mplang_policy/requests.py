@@ -55,7 +55,7 @@ class _Requests(NamedTuple):
         columns = 0
         asked = (self._run(), *self._read(), *self._rows(units), *self._store(units))
         for each in asked:
-            key = each.action, each.resource, tuple(each.context.items()), each.told
+            key = each.action, each.resource, tuple(each.context.items()), each.read
             if key not in found:
                 found[key] = each
                 columns += len(each.context.get("columns", ()))
@@ -166,11 +166,11 @@ class _Requests(NamedTuple):
             "mode": self.asked.mode,
             **self._common(),
         }
-        read = action != "rely" and (row is None or row.what != What.FAILURE)
-        told = tuple(sorted(set(self._told(sources)))) if read else ()
-        return Request(self.asked.coordinator, action, resource, context, row, told)
+        leaves = action != "rely" and (row is None or row.what != What.FAILURE)
+        read = tuple(sorted(set(self._read_columns(sources)))) if leaves else ()
+        return Request(self.asked.coordinator, action, resource, context, row, read)
 
-    def _told(self, sources: Sequence[Source]) -> Iterator[str]:
+    def _read_columns(self, sources: Sequence[Source]) -> Iterator[str]:
         """Yield the columns to match on of which sources tell more than a match does."""
         for each in sources:
             if each.party == self.party and column_of(each) in self.match:

@@ -40,7 +40,7 @@ def tries(asked: ProgramRequest) -> list[Tried]:
     Args:
         asked: the program, as the party is asked about it.
     """
-    found = []
+    keys_tried = []
     for row in asked.rows:
         if row.what != What.MATCH or row.sender != asked.party or not isinstance(row.receiver, int):
             continue
@@ -51,8 +51,8 @@ def tries(asked: ProgramRequest) -> list[Tried]:
             if source.party == asked.party and source.name.startswith(DATA_SET) and matched:
                 data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
                 sets[data_set] = matched[-1].tried if often else 0
-        found += [Tried(data_set, party, keys) for data_set, keys in sets.items()]
-    return found
+        keys_tried += [Tried(data_set, party, keys) for data_set, keys in sets.items()]
+    return keys_tried
 
 
 def over_tried(wanted: Iterable[Tried], before: Mapping[tuple[str, str], int],
@@ -91,7 +91,7 @@ def tried_today(file: sqlite3.Connection, now: float) -> dict[tuple[str, str], i
 
 
 def note_tried(file: sqlite3.Connection, now: float, wanted: Iterable[Tried]) -> None:
-    """Note what a program tries; of days before, nothing is kept."""
+    """Add what a program tries; of days before, nothing is kept."""
     today = day_of(now)
     file.execute("DELETE FROM tried WHERE day <> ?", (today,))
     for each in wanted:

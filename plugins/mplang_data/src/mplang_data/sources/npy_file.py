@@ -7,7 +7,7 @@ import io
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mplang_data.description import SourceError
 from mplang_data.sources.files import Files
 
 MAX_HEAD = 10_000  # bytes, as NumPy has it
+Head: TypeAlias = tuple[tuple[int, ...], bool, np.dtype[Any]]
 _BF16_AS_STORED = np.dtype("V2")  # NumPy itself has no name for it
 
 
@@ -58,7 +59,7 @@ class NpyFile(Files):
         return made
 
 
-def read_head(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_head(file: BinaryIO) -> Head:
     """Return what the head of an NPY file says, and stop where its data begins.
 
     Returns:
@@ -73,7 +74,7 @@ def read_head(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 @functools.lru_cache(maxsize=64)  # Python's parser of literals leaves cycles of objects each time
-def _parsed(version: tuple[int, int], head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _parsed(version: tuple[int, int], head: bytes) -> Head:
     read = (
         np.lib.format.read_array_header_1_0
         if version == (1, 0)

@@ -73,8 +73,8 @@ def preload(plugins: Plugins) -> None:
 
 def installed_natives() -> list[NativeSpec]:
     """Return the native services that are installed, and may be imported."""
-    found = []
+    specs = []
     for service in plugin_manager.names(NATIVE):
         with contextlib.suppress(PluginError, TypeError):  # its process tells
-            found.append(NativeSpec.of(plugin_manager.entry(NATIVE, service)))
-    return found
+            specs.append(NativeSpec.of(plugin_manager.entry(NATIVE, service)))
+    return specs
