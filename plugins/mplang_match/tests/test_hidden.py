@@ -13,7 +13,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import known_secret
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -22,6 +21,7 @@ import stopping_matchers
 from matching import CLUSTER, PROTOCOLS, matched, table
 from mplang_http import LocalCluster
 from mplang_simulator.threads import ThreadCommunicator
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import RunError
@@ -190,12 +190,11 @@ def test_nobody_but_the_two_engines_has_the_key_and_no_folder_a_hash(tmp_path, m
         ThreadPoolExecutor(1) as pool,
     ):
         run = pool.submit(matched, host, protocol="RR22:9")
-        while "MOMENT" not in (tmp_path / "shop.log").read_text():
-            if run.done():
-                run.result()
+        log = tmp_path / "shop.log"
+        wait_until(lambda: "MOMENT" in log.read_text() or run.done(), "the message")
         try:
             bank, shop, lab = (Worker(each.pid) for each in made.workers)
-            key = known_secret.secret()
+            key = hashlib.sha256(b"the key of the engines").digest()  # as in known_secret
             for each in (bank, shop):
                 (engine,) = each.called("mplang-engine")
                 matching = next(filter(in_memory, each.called("mplang-mpc")))

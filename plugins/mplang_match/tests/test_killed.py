@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import stopping_matchers
 from matching import matched, table
 from mplang_http import LocalCluster
+from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import RunError
@@ -52,17 +52,16 @@ class Log:
 
 def run_until(moment, protocol, cluster, folder, learn):
     """Kill the shop at a message; return whether it sent that many."""
-    log, ended = Log(folder), threading.Event()
+    log = Log(folder)
     log.stops()
     with mp.connect("http", cluster.spec, mode="launch") as host, ThreadPoolExecutor(1) as pool:
         with mp.with_ctx(host):
             kept = mp.put("P0", np.arange(3.0))
         run = pool.submit(matched, host, protocol=f"{protocol}:{moment}", learn=learn)
-        run.add_done_callback(lambda _: ended.set())
-        while not log.stops():
-            if ended.wait(0.01):
-                run.result()  # fewer messages: it has ended well
-                return False
+        stopped = wait_until(lambda: log.stops() or (run.done() and "ended"), "the message")
+        if stopped == "ended":
+            run.result()  # fewer messages
+            return False
         cluster.signal(stopping_matchers.SHOP, signal.SIGKILL)
         with pytest.raises(RunError, match=r"party 1|shop"):
             run.result()
