@@ -110,6 +110,7 @@ class Message:
         type: the type of its content; ``None`` for the operand itself.
         what: ``move`` for data, ``index`` for a request, ``match`` for which keys are in common.
         when: a condition such as ``"if asked for"``; empty if it is always sent.
+        many: whether it stands for as many messages as a protocol needs to carry it.
         stage: senders send messages of a stage after they received those of lower stages, and
             may forward their content.
 
@@ -124,6 +125,7 @@ class Message:
     what: Literal["move", "index", "match"] = "move"
     when: str = ""
     stage: int = 0
+    many: bool = False
 
     def __post_init__(self) -> None:
         if self.operand is None and self.type is None:

@@ -26,7 +26,15 @@ DISTRIBUTIONS = {
 STUBS = {"mplang-core-stubs": "has the names that it adds to mp, for type checkers"}
 WITHOUT_IMPORT = {
     **dict.fromkeys(
-        ("mplang-analysis", "mplang-data", "mplang-dp", "mplang-guard", "mplang-simulator"), STUBS
+        (
+            "mplang-analysis",
+            "mplang-data",
+            "mplang-dp",
+            "mplang-guard",
+            "mplang-match",
+            "mplang-simulator",
+        ),
+        STUBS,
     ),
     "mplang-trace": STUBS,
     "mplang-cli": {"mplang-trace": "mp.watch and mp.record, of mplang run", **STUBS},

@@ -69,6 +69,8 @@ FOLLOWED = "plugins/mplang_policy/tests/test_advice_followed.py::"
 FOLLOWED += "test_a_refused_program_that_follows_the_advice_is_permitted"
 ELSEWHERE: dict[str, str] = {
     "mp.dataset(□, □, □)": FOLLOWED,
+    "mp.dataset(…, match=[□])": "plugins/mplang_match/tests/test_rules_of_matches.py::"
+    "test_a_column_to_match_on_is_named_as_the_error_says",
     "mp.guard.aggregate(mp.dataset(□, □, □), □)": FOLLOWED,
     "jax.random.key(seed, impl='threefry2x32')": REMEDIES
     + "test_a_key_of_threefry_draws_as_it_does_elsewhere",

@@ -277,7 +277,10 @@ def broken():
     assert Label.decode(but(0, [[0, [0], "x", [[*whole, 999_999]]]]))
     for share in (1_000_000, -1, 0.5, True, None):
         yield but(0, [[0, [0], "x", [[*whole, share]]]])
-    for guards in ([whole[:4]], [[*whole, 1, 1]], [whole] * 17, "guard", None):
+    assert Label.decode(but(0, [[0, [0], "x", [[*whole, 1_000_000, 50, 3]]]]))
+    for bounds in ([1, 0], [1, -1], [1, 1, 0], [1, 1, 1, 1], [1_000_000, 0, 0], [1, True]):
+        yield but(0, [[0, [0], "x", [[*whole, *bounds]]]])
+    for guards in ([whole[:4]], [whole] * 17, "guard", None):
         yield but(0, [[0, [0], "x", guards]])
     for piece in (["+" + "ab" * 16, 0], ["ab" * 16, -1], ["ab" * 16, 0, 0], ["ab" * 16], [0, 0]):
         yield from (but(1, [piece]), but(2, [piece]))

@@ -400,7 +400,10 @@ def _guard(data: Any) -> Guard:
     columns = tuple(_name(each) for each in _items(units, "its units", MAX_WORDS))
     share, *keys = items[GUARD_FIELDS:] or [WHOLE]
     bounds = [_number(share, "a share", WHOLE + 1), *(_number(n, "keys", 1 << 53) for n in keys)]
-    return Guard(_name(op), columns, count, uses, functions, *bounds)
+    guard = Guard(_name(op), columns, count, uses, functions, *bounds)
+    if len(_listed(guard)) != len(items):
+        _refuse("a guard", "no bound that is taken for granted", len(items))
+    return guard
 
 
 def _name(data: Any) -> str:

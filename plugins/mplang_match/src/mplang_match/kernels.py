@@ -16,9 +16,10 @@ from mplang_core.ext import Buffer, KernelContext, Operation, RunError, native_c
 from mplang_match import apart
 from mplang_match.keys import keys_of
 from mplang_match.kinds import common_kind
+from mplang_match.lines import SIZE
 from mplang_match.ops import owners, tables
 from mplang_match.service import MatchRequest
-from mplang_match.tokens import SIZE, Array, Tokens, agree_secret, make_tokens, read_text
+from mplang_match.tokens import Array, Tokens, agree_secret, make_tokens, read_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -15,6 +16,11 @@ DEFAULT = "RR22"
 
 LEFT = "mplang match"
 """Name of a thread that a matcher leaves, of which it waits for nothing any more."""
+
+
+def is_alone() -> bool:
+    """Return whether this process has been started to match: it works in a folder of its own."""
+    return os.environ.get("TMPDIR") == os.getcwd()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class _Match(Communicates, Labels, Matches):
         for side, (table, keys) in enumerate(zip(tables(op), self.keys(op), strict=True)):
             ends = ranks[side], ranks[1 - side]
             size = None if most[side] is None else most[side] + DUMMIES
-            sent.append(Message(*ends, side, TokensType(size)))
+            sent.append(Message(*ends, side, TokensType(size), many=True))
             if ranks[1 - side] in op.attrs["learn"]:
                 types = dict(table.columns)
                 kind = TableType(tuple((key, types[key]) for key in dict.fromkeys(keys)))

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import MPLangError, RunError
-from mplang_match.matcher import LEFT, MatchLink
+from mplang_match.lines import TEXT
+from mplang_match.matcher import LEFT, MatchLink, is_alone
 
 COLUMN = b"token\n"
 BIG = 1 << 19  # tokens from which RR22's mode of fewer bytes is the faster one
@@ -36,16 +38,16 @@ class PsiMatcher:
 
     def match(self, link: MatchLink, tokens: memoryview, *, learns: bool) -> memoryview | None:
         """Match tokens; see :class:`mplang_match.Matcher`."""
-        here = Path.cwd()
-        source, target = here / "tokens.csv", here / "common.csv"
-        with source.open("wb") as file:
-            file.write(COLUMN)
-            file.write(tokens)
-        try:
+        with tempfile.TemporaryDirectory(prefix="match-", dir=Path.cwd()) as folder:
+            source, target = Path(folder, "tokens.csv"), Path(folder, "common.csv")
+            with source.open("wb") as file:
+                file.write(COLUMN)
+                file.write(tokens)
             _Psi(self.protocol, link, str(source), str(target), learns).run()
-            return memoryview(_read(target)) if learns else None
-        finally:
-            _clear(here)
+            common = memoryview(_read(target)) if learns else None
+        if is_alone():
+            _clear(Path.cwd())  # what libpsi leaves
+        return common
 
 
 class _Psi:
@@ -112,7 +114,7 @@ def _config(protocol: str, link: MatchLink, source: str, target: str, learns: bo
 
     receiver = link.communicator.rank if learns else link.peer
     ends = sorted([link.communicator.rank, link.peer])
-    size = os.path.getsize(source) // 33
+    size = os.path.getsize(source) // TEXT
     return libpsi.PsiExecuteConfig(
         protocol_conf=libpsi.PsiProtocolConfig(
             protocol=getattr(libpsi.PsiProtocol, f"PROTOCOL_{protocol}"),

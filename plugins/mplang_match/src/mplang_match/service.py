@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from mplang_core.ext import Answer, Communicator, MPLangError, NativeParty, RunError, StrictModel
-from mplang_match.matcher import LEFT, MatchLink, find_matcher
+from mplang_match.lines import check_text
+from mplang_match.matcher import LEFT, MatchLink, find_matcher, is_alone
 
 
 class MatchRequest(StrictModel):
@@ -71,11 +72,12 @@ class MatchService:
         request = MatchRequest(**args)
         if not request.key.startswith(f"{run}/"):
             raise RunError(f"the service of matching got the op {request.key} of another run")
+        check_text(buffers[0])
         return {}, run_matcher(request, self._party, buffers[0])
 
     def end_run(self) -> None:
         """End this process if a matching hangs, whose link has failed: another takes its place."""
-        if any(each.name == LEFT for each in threading.enumerate()):
+        if is_alone() and any(each.name == LEFT for each in threading.enumerate()):
             os._exit(0)
 
 

@@ -34,6 +34,10 @@ class TokensType(BaseType):
         """Size of the messages in bytes, about; ``None`` if the type does not tell."""
         return None if self.count is None else self.count * BYTES
 
+    def mismatch(self, value: object) -> str | None:
+        """Return that no value is of it: tokens are sent, and are no value of a program."""
+        return f"{self} has no values, got a {type(value).__name__}"
+
     def params(self) -> tuple[Any, ...]:
         """Return the number."""
         return (self.count,)

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from mplang_core.ext import Communicator, RunError
+from mplang_match.lines import SIZE, TEXT, check_text
 from mplang_match.ops import DUMMIES
 
-SIZE = 16  # bytes of a token: of 2^21 different ones two are equal with a chance of 2^-87
-TEXT = 2 * SIZE + 1  # bytes of its line: in hexadecimal, and the end of the line
 Array = np.ndarray[Any, Any]
 
 _SECRET = 32
@@ -126,8 +125,9 @@ def read_text(text: memoryview) -> Array:
     Raises:
         RunError: they are no such lines.
     """
-    if len(text) % TEXT:
-        raise RunError(f"expected lines of {TEXT} bytes of tokens, got {len(text)} bytes")
+    if not len(text):
+        return np.empty(0, f"S{SIZE}")
+    check_text(text)
     lines = np.frombuffer(text, np.uint8).reshape(-1, TEXT)
     try:
         raw = bytes.fromhex(bytes(lines[:, :-1]).decode("ascii"))

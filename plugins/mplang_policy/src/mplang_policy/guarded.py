@@ -10,6 +10,8 @@ from mplang_analysis.ext import quoted
 
 from mplang_policy.request import Entity
 
+MAX_LONG = (1 << 63) - 1
+"""The largest number of Cedar, which stands for any."""
 ROLES: Mapping[str, str] = {Role.BY: "grouped", Role.FILTER: "filtered", Role.MATCH: "matched"}
 """The field that rules are told of a column's role by; that of a unit has none."""
 
@@ -44,13 +46,9 @@ def told_of_guards(
         if each.party != party and any(Role.MATCH in guard.uses for guard in each.guards)
     }
     matches = [guard for guards in counted for guard in guards if is_match(guard)]
-    bounds: dict[str, int] = {}
-    if matches:
-        bounds["least"] = min(guard.least for guard in matches)
-    if matches and all(guard.tried for guard in matches):
-        bounds["tried"] = max(guard.tried for guard in matches)
     return {
-        **bounds,
+        "tried": max((guard.tried or MAX_LONG for guard in matches), default=0),
+        "least": min((guard.least for guard in matches), default=0),
         "declassifiers": tuple(sorted(set.intersection(*through))) if through else (),
         "k": min(smallest, default=0),
         "max_share": max(largest, default=WHOLE),

@@ -10,12 +10,11 @@ from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
-from mplang_policy.guarded import told_of_guards
+from mplang_policy.guarded import MAX_LONG, told_of_guards
 from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 from mplang_policy.vocabulary import STORE
 
-MAX_LONG = (1 << 63) - 1
 MAX_REQUESTS = 2000  # different rows of a program that rules are asked about
 MAX_COLUMNS = 50_000  # of all of them together
 

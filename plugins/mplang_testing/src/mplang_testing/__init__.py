@@ -27,6 +27,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`AdmissionSuite`  admission checks: an answer for every program
 :class:`NativeSuite`   native services: right calls are answered, wrong ones refused
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
+:class:`MatcherSuite`  matchers: who learns has what is in common, the other one learns nothing
 :class:`PluginSuite`   distributions: light, complete, within their own names
 =====================  ===============================================================
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from mplang_testing.guards import GuardSuite
     from mplang_testing.kernels import KernelSuite
     from mplang_testing.lineages import LineageSuite
+    from mplang_testing.matchers import MatcherSuite
     from mplang_testing.natives import NativeCall, NativeSuite
     from mplang_testing.party_ops import PartyOpSuite
     from mplang_testing.party_sample import PartySample
@@ -74,6 +76,7 @@ __all__ = [
     "GuardSuite",
     "KernelSuite",
     "LineageSuite",
+    "MatcherSuite",
     "NativeCall",
     "NativeSuite",
     "Of",
@@ -106,6 +109,7 @@ _HOMES = {
     "PartySample": "party_sample",
     "PluginSuite": "plugins",
     "Sample": "sample",
+    "MatcherSuite": "matchers",
     "SourceSuite": "sources",
     "Suite": "suite",
     "TypeSuite": "types",

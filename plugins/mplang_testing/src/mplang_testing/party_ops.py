@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -189,6 +190,7 @@ def _declared(op: Operation, program: Program) -> tuple[Counter[Link], Counter[L
     """Return per link how many messages an op may send, and how many it always sends."""
     messages = messages_of(op, program.mask) or ()
     most = Counter((each.sender, each.receiver) for each in messages)
+    most.update({(each.sender, each.receiver): sys.maxsize for each in messages if each.many})
     least = Counter((each.sender, each.receiver) for each in messages if not each.when)
     return most, least
 
