@@ -14,7 +14,7 @@ MATCHERS = "mplang.matchers"
 
 DEFAULT = "RR22"
 
-LEFT = "mplang match"
+LEFT = "mplang-match-left"
 """Name of a thread that a matcher leaves, of which it waits for nothing any more."""
 
 

@@ -36,7 +36,7 @@ class MatcherSuite(Suite, kit=True):
     noisy: ClassVar[bool] = False
 
     def test_who_learns_has_what_is_in_common(self) -> None:
-        """It is what Python's sets have in common, of sets of all sizes."""
+        """The result is what Python's sets have in common, whatever their sizes."""
         draw = random.Random(7)
         for _ in range(ROUNDS):
             sizes = draw.randrange(4), draw.randrange(COUNT)
@@ -94,6 +94,6 @@ class MatcherSuite(Suite, kit=True):
 
 
 def _table(ids: Sequence[str]) -> Any:
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     return pa.table({"id": pa.array(ids, pa.string())})
