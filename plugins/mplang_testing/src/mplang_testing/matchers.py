@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mplang_trace import record
 
@@ -36,7 +36,7 @@ class MatcherSuite(Suite, kit=True):
     noisy: ClassVar[bool] = False
 
     def test_who_learns_has_what_is_in_common(self) -> None:
-        """The result is what Python's sets have in common, whatever their sizes."""
+        """Results are what Python's sets have in common, whatever their sizes."""
         draw = random.Random(7)
         for _ in range(ROUNDS):
             sizes = draw.randrange(4), draw.randrange(COUNT)
@@ -67,12 +67,10 @@ class MatcherSuite(Suite, kit=True):
         """Return what a party learns of two sets, and what was sent."""
         data = {f"node{i}": {"keys": _table(ids)} for i, ids in enumerate((a, b))}
 
-        def program() -> Any:
-            tables = [mp.dataset(f"node{i}", "keys") for i in range(2)]
-            match: Any = mp.match
-            return match(*tables, on="id", learn=learn, protocol=self.protocol, keep=True)
+        def program() -> object:
+            a, b = (mp.dataset(f"node{i}", "keys") for i in range(2))
+            return mp.match(a, b, on="id", learn=learn, protocol=self.protocol, keep=True)
 
-        host: Any
         with mp.Simulator(mp.ClusterSpec.simple(2), data=data) as host, record(host) as recording:
             rows = mp.fetch(host, mp.evaluate(host, program))
         return set(rows.column("id").to_pylist()), traffic(recording)
@@ -93,7 +91,7 @@ class MatcherSuite(Suite, kit=True):
         return list(one) == list(other)
 
 
-def _table(ids: Sequence[str]) -> Any:
+def _table(ids: Sequence[str]) -> object:
     import pyarrow as pa  # type: ignore[import-untyped]
 
     return pa.table({"id": pa.array(ids, pa.string())})
