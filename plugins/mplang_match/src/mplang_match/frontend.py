@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from mplang_core import ClusterSpec, Mask, MPObject, TableType
 from mplang_core.ext import TraceError, at, context_of, device_of_party, the_holder
+from mplang_match.published import published_rows
 
 On: TypeAlias = str | Sequence[str | tuple[str, str]]
 
@@ -35,7 +36,8 @@ def match(
             different names pairs ``("id", "customer")``.
         learn: who gets to know which keys are in common: ``"both"``, or the name of one party.
         rows: by party how many different keys it has at most: nobody learns how many there are.
-            Without it the other party learns their number.
+            By default the number of rows that its owner publishes of the data set, ``rows:``;
+            without one, the other party learns how many different keys there are.
         at_least: how many keys have to be in common; if fewer are, nothing is told but that.
         keep: whether results have the columns that were matched on.
         number: name of the column with the numbers of the keys in common.
@@ -79,7 +81,7 @@ def match(
     attrs = {
         "on": _pairs(on),
         "learn": _learners(cluster, learn, ranks),
-        "most": _most(cluster, rows or {}, ranks),
+        "most": _most(cluster, rows or {}, ranks, (a, b)),
         "at_least": at_least,
         "keep": keep,
         "number": number,
@@ -112,12 +114,16 @@ def _learners(cluster: ClusterSpec, learn: str, ranks: Sequence[int]) -> Mask:
 
 
 def _most(
-    cluster: ClusterSpec, rows: Mapping[str, int], ranks: Sequence[int]
+    cluster: ClusterSpec, rows: Mapping[str, int], ranks: Sequence[int], both: Sequence[MPObject]
 ) -> tuple[int | None, ...]:
+    """Return how many keys each party has at most: as is asked for, or as its owner publishes."""
     by_rank = {device_of_party(cluster, name).mask.first: size for name, size in rows.items()}
     if not by_rank.keys() <= set(ranks):
         raise TraceError(f"{at()}match: rows are of the two parties, got {dict(rows)}")
-    return tuple(by_rank.get(rank) for rank in ranks)
+    return tuple(
+        by_rank[rank] if rank in by_rank else published_rows(table, cluster.nodes[rank].name)
+        for rank, table in zip(ranks, both, strict=True)
+    )
 
 
 def _device(cluster: ClusterSpec, value: MPObject) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from mplang_core.ext import Answer, Communicator, MPLangError, NativeParty, RunError, StrictModel
 from mplang_match.lines import check_text
 from mplang_match.matcher import LEFT, MatchLink, find_matcher, is_alone
+from mplang_match.own_log import leave_out_output
 
 
 class MatchRequest(StrictModel):
@@ -49,6 +50,8 @@ class MatchService:
 
     def __init__(self, party: NativeParty) -> None:
         self._party = party
+        if is_alone():
+            leave_out_output()
 
     def call(
         self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[memoryview]

@@ -1,0 +1,63 @@
+"""How many rows a table has at most, as its owner publishes it. Imports no Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mplang_analysis import DATA_SET
+
+from mplang_core import MPObject, TraceContext, TraceVar
+from mplang_core.ext import Graph, Operation, op_defs
+
+
+def published_rows(table: MPObject, owner: str) -> int | None:
+    """Return how many rows the data set that a table is made of has at most.
+
+    Args:
+        table: a value of a program that is traced.
+        owner: name of the party that has it.
+
+    Returns:
+        What the catalogue says; ``None`` if it says nothing, or the table is not of one data set.
+    """
+    ctx = table.ctx
+    if not isinstance(table, TraceVar) or not isinstance(ctx, TraceContext):
+        return None
+    names = {name.partition(".")[0] for name in _data_sets(table, ctx.graph)}
+    if len(names) != 1:
+        return None
+    (name,) = names
+    return ctx.look_up(
+        f"number of rows of data set {name!r} of {owner}",
+        lambda known: _rows(None if known is None else known.get(owner, {}).get(name)),
+    )
+
+
+def _rows(described: Any) -> int | None:
+    """Return the number of rows that a description has, or its bound."""
+    rows = getattr(described, "rows", None)
+    bound: int | None = getattr(rows, "at_most", rows)
+    return bound
+
+
+def _data_sets(table: TraceVar, graph: Graph) -> Iterator[str]:
+    """Yield the columns of data sets that a table may be made of; an empty name for other data."""
+    makers = {value: op for op in graph.ops for value in op.outputs}
+    values, seen = [table.value], set[Operation]()
+    while values:
+        op = makers.get(values.pop())
+        if op is None:
+            yield ""  # an input, which may be anything
+        elif op not in seen:
+            seen.add(op)
+            values += op.inputs
+            for inner in (op, *(each for region in op.regions.values() for each in region.walk())):
+                yield from _reads(inner)
+
+
+def _reads(op: Operation) -> Iterator[str]:
+    op_def = op_defs.get(op.opcode)
+    reads = op_def.reads if op_def is not None else None
+    for name in reads(op) if callable(reads) else reads or ():
+        yield name.removeprefix(DATA_SET) if name.startswith(DATA_SET) else ""
