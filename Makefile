@@ -114,7 +114,8 @@ test-numbers: setup ## tests: check SPU's numbers against float64: all protocols
 		reference_check reference_check_decisions reference_check_modes,\
 		plugins/mplang_spu/tests/test_$(t).py) $(ARGS)
 
-test-million: setup ## tests: the statistics of a million numbers on ABY3 (half an hour, 16 GB)
+test-million: setup ## tests: a million keys, and the statistics of a million numbers on ABY3 (half an hour, 16 GB)
+	@$(BIN)/python -m pytest -v -m million plugins/mplang_match/tests $(ARGS)
 	@$(BIN)/python -m pytest -v -m million -k ABY3 plugins/mplang_spu/tests/test_battery.py $(ARGS)
 
 test-failures: setup ## tests: break workers, links and hosts amid SPU jobs, each way 50 times; kill 200 while they store
