@@ -9,6 +9,7 @@ from mplang_policy import Names, Rules
 from mplang_policy.decision import decide_program
 from mplang_policy.offline import asked_of
 from mplang_policy.tried import Tried, over_tried, tries
+from mplang_tables import encode
 
 import mplang_core as mp
 from mplang_core.errors import TraceError
@@ -43,11 +44,16 @@ def customers(*columns, change=None):
     return t if change is None else mp.device("P0")(change)(t)
 
 
-def matched(change=None, **arguments):
+def code_of(t):
+    """Return a table with the column ``key`` as codes."""
+    return mp.device("P0")(encode)(t, column="key", values=("x",), others=True)
+
+
+def matched(change=None, coded=False, **arguments):
     """Return the bank's and the shop's part of a match that rules permit."""
     orders = mp.dataset("shop", "orders")
     usual = {"rows": {"bank": 500, "shop": 1000}, "at_least": 50}
-    mine = customers(change=change)
+    mine = code_of(customers(change=change)) if coded else customers(change=change)
     return mp.match(mine, orders, on=[("iban", "account")], **{**usual, **arguments})
 
 
@@ -119,6 +125,9 @@ MORE = {
     "shares": lambda: mp.seal(mp.device("P0")(lambda t: t.agg(n=t.iban.nunique()))(customers())),
     "a result that keeps it": lambda: matched(keep=True)[0],
     "a key that is left": lambda: matched(change=lambda t: t.mutate(key=t.iban))[0],
+    "a code of it that is left": lambda: matched(
+        change=lambda t: t.mutate(key=t.iban), coded=True
+    )[0],
 }
 
 

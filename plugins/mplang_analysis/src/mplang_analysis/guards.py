@@ -199,9 +199,12 @@ def _dropped(
     """Return what is known of a party's own data by the match alone, as no column of it is left."""
     if rows is None or before is None:
         return {}
+    kept = {name for name, _ in rows.columns} & {name for name, _ in before.columns}
+    made_of = [before.origins_of(name) for name in kept]
+    if None in made_of:  # nobody can tell what one of them is computed of
+        return {}
+    left = (rows.filtered | rows.loose).union(*filter(None, made_of))
     matched = frozenset[Origin]().union(*(before.origins_of(key) or () for key in keys))
-    left = {origin for _, origin in rows.columns if origin is not None}
-    left = left.union(*(each.origins for each in rows.computed)) | rows.filtered | rows.loose
     return {origin: guard for origin, guard in guards.items() if origin in matched - left}
 
 
