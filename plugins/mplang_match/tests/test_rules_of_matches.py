@@ -125,9 +125,9 @@ MORE = {
     "shares": lambda: mp.seal(mp.device("P0")(lambda t: t.agg(n=t.iban.nunique()))(customers())),
     "a result that keeps it": lambda: matched(keep=True)[0],
     "a key that is left": lambda: matched(change=lambda t: t.mutate(key=t.iban))[0],
-    "a code of it that is left": lambda: matched(
-        change=lambda t: t.mutate(key=t.iban), coded=True
-    )[0],
+    "a code of it that is left": lambda: matched(change=lambda t: t.mutate(key=t.iban), coded=True)[
+        0
+    ],
 }
 
 

@@ -83,7 +83,9 @@ def test_what_is_installed_is_imported_where_nothing_is_named(spy):
 
 def test_a_program_of_a_plugin_that_a_worker_does_not_have():
     with (
-        LocalCluster(1, plugins=without("mplang-jax", "mplang-spu", "mplang-hello")) as workers,
+        LocalCluster(
+            1, plugins=without("mplang-jax", "mplang-match", "mplang-spu", "mplang-hello")
+        ) as workers,
         mp.connect("http", workers.spec) as host,
     ):
         with pytest.raises(ConfigError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from mplang_match.lines import SIZE
 from mplang_match.ops import owners, tables
 from mplang_match.service import MatchRequest
 from mplang_match.tokens import Array, Tokens, agree_secret, make_tokens, read_text
+
+log = logging.getLogger("mplang.match")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,12 @@ def match(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
     common = _common(ctx, matching, tokens)
     ctx.interpreter.communicator.forget(ctx.key)
     if common is None:
+        log.info("party %d learns which of %d keys it has, too", matching.peer, tokens.keys)
         outs = [None for _ in ctx.op.outputs]
     else:
+        log.info(
+            "%d of %d keys are those of party %d, too", len(common), tokens.keys, matching.peer
+        )
         rows = _rows(table, tokens, tokens.positions(common), attrs["number"])
         outs = [_of(matching, rows, value.type) for value in ctx.op.outputs]
     return outs[0] if len(outs) == 1 else tuple(outs)

@@ -77,11 +77,16 @@ class Request:
 
 
 LEFT = ("program", "parties", "mode")  # of a request, which stand beside its rows
+OF_MATCHES = ("tried", "least")
 
 
 def told(request: Request) -> dict[str, Any]:
     """Return a request as plain data, as log and approvals have it: no text of it is long."""
-    context = {name: _told(value) for name, value in request.context.items() if name not in LEFT}
+    fields = request.context.items()
+    context = {name: _told(value) for name, value in fields if name not in LEFT}
+    for name in OF_MATCHES:
+        if not context.get(name):  # as approvals of before there were matches have it
+            context.pop(name, None)
     line = {} if request.row is None else {"line": shortened(request.row.line)}
     resource = shortened(str(request.resource))
     return {"action": request.action, "resource": resource, **context, **line}

@@ -310,6 +310,7 @@ class Session:
                     program, values, job.key, recorder=job.recorder, public=public
                 )
                 self._mpc.settle(job.key)
+                self._mpc.end(job.key, failed=False)  # its spans are there before the end is told
             except BaseException as error:
                 failure = job.failure = Failure.public(error)
                 counts = self._counts(job.key, error)
