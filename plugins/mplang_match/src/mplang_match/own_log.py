@@ -9,7 +9,7 @@ import sys
 
 
 def leave_out_output() -> None:
-    """Have only records of Python's loggers, and crashes, written to this process's log.
+    """Keep only records of Python's loggers, and crashes, in this process's log.
 
     libpsi and its library for traces write a hundred lines for a matching, to standard output and
     error, and cannot be told not to.

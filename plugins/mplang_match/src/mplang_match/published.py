@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
 from mplang_analysis import DATA_SET
 
 from mplang_core import MPObject, TraceContext, TraceVar
@@ -34,7 +32,7 @@ def published_rows(table: MPObject, owner: str) -> int | None:
     )
 
 
-def _rows(described: Any) -> int | None:
+def _rows(described: object) -> int | None:
     """Return the number of rows that a description has, or its bound."""
     rows = getattr(described, "rows", None)
     bound: int | None = getattr(rows, "at_most", rows)
