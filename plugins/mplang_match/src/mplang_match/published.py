@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from mplang_analysis import DATA_SET
 
 from mplang_core import MPObject, TraceContext, TraceVar
