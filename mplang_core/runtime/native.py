@@ -33,6 +33,7 @@ class NativeParty:
         communicator: to the native services of the other parties.
         insecure: whether insecure protocols for debugging may run.
         timeout: how long links wait for a peer, in seconds.
+        folder: the folder of its process, if its spec asks for one; else empty.
         resources: objects that the service keeps between runs; replaced after a failure, since
             links may be out of sync.
     """
@@ -40,6 +41,7 @@ class NativeParty:
     communicator: Communicator
     insecure: bool
     timeout: float
+    folder: str = ""
     resources: dict[Any, Any] = field(default_factory=dict)
 
     @property

@@ -61,6 +61,7 @@ class PipeCommunicator(Communicator):
 @dataclass(slots=True)
 class _Party:
     communicator: PipeCommunicator
+    folder: str
     timeout: float = FOREVER
 
 
@@ -86,7 +87,7 @@ def main(number: int) -> None:
         if "what" in message and party is not None:
             party.communicator.deliver(message, data)
             continue
-        party = _Party(PipeCommunicator(pipe, message.pop("rank")))
+        party = _Party(PipeCommunicator(pipe, message.pop("rank")), os.getcwd())
         job = (pipe, MatchRequest(**message), party, data)
         threading.Thread(target=_run, args=job, daemon=True).start()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -18,11 +17,6 @@ LEFT = "mplang-match-left"
 """Name of a thread that a matcher leaves, of which it waits for nothing any more."""
 
 
-def is_alone() -> bool:
-    """Return whether this process has been started to match: it works in a folder of its own."""
-    return os.environ.get("TMPDIR") == os.getcwd()
-
-
 @dataclass(frozen=True, slots=True)
 class MatchLink:
     """MatchLink between the matchers of two parties, for one matching.
@@ -32,12 +26,15 @@ class MatchLink:
         peer: rank of the other party.
         key: prefix of the keys of its messages, which no other matching has.
         timeout: seconds that it waits for a message.
+        folder: the folder of this process, in which all files of a matching are, and nothing else
+            is; empty for that of temporary files.
     """
 
     communicator: Communicator
     peer: int
     key: str
     timeout: float
+    folder: str = ""
 
     @property
     def is_first(self) -> bool:
@@ -49,8 +46,8 @@ class MatchLink:
 class Matcher(Protocol):
     """Protocol of two parties, secure against one that follows it.
 
-    It runs in a process of its own, which has no key of rows and no file but those of a folder in
-    memory, its working directory, that is gone afterwards.
+    It runs in a process of its own, which has no key of rows and no file but those of its folder
+    in memory, that is gone afterwards.
     """
 
     def match(self, link: MatchLink, tokens: memoryview, *, learns: bool) -> memoryview | None:

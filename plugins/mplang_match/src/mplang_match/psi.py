@@ -10,7 +10,6 @@ References:
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import threading
@@ -19,11 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import MPLangError, RunError
-from mplang_match.lines import TEXT
-from mplang_match.matcher import LEFT, MatchLink, is_alone
+from mplang_match.matcher import LEFT, MatchLink
 
 COLUMN = b"token\n"
-BIG = 1 << 19  # tokens from which RR22's mode of fewer bytes is the faster one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +35,15 @@ class PsiMatcher:
 
     def match(self, link: MatchLink, tokens: memoryview, *, learns: bool) -> memoryview | None:
         """Match tokens; see :class:`mplang_match.Matcher`."""
-        with tempfile.TemporaryDirectory(prefix="match-", dir=Path.cwd()) as folder:
+        with tempfile.TemporaryDirectory(prefix="match-", dir=link.folder or None) as folder:
             source, target = Path(folder, "tokens.csv"), Path(folder, "common.csv")
             with source.open("wb") as file:
                 file.write(COLUMN)
                 file.write(tokens)
             _Psi(self.protocol, link, str(source), str(target), learns).run()
             common = memoryview(_read(target)) if learns else None
-        if is_alone():
-            _clear(Path.cwd())  # what libpsi leaves
+        if link.folder:
+            _clear(Path(link.folder))  # what libpsi leaves
         return common
 
 
@@ -114,14 +111,12 @@ def _config(protocol: str, link: MatchLink, source: str, target: str, learns: bo
 
     receiver = link.communicator.rank if learns else link.peer
     ends = sorted([link.communicator.rank, link.peer])
-    size = os.path.getsize(source) // TEXT
     return libpsi.PsiExecuteConfig(
         protocol_conf=libpsi.PsiProtocolConfig(
             protocol=getattr(libpsi.PsiProtocol, f"PROTOCOL_{protocol}"),
             receiver_rank=ends.index(receiver),
             broadcast_result=False,
             ecdh_params=libpsi.EcdhParams(curve=libpsi.EllipticCurveType.CURVE_25519),
-            rr22_params=libpsi.Rr22Rarams(low_comm_mode=size > BIG),
         ),
         input_params=libpsi.InputParams(path=source, selected_keys=["token"], keys_unique=True),
         output_params=libpsi.OutputParams(path=target, disable_alignment=True),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mplang_core.ext import Answer, Communicator, MPLangError, NativeParty, RunError, StrictModel
 from mplang_match.lines import check_text
-from mplang_match.matcher import LEFT, MatchLink, find_matcher, is_alone
+from mplang_match.matcher import LEFT, MatchLink, find_matcher
 from mplang_match.own_log import leave_out_output
 
 
@@ -40,6 +40,10 @@ class Party(Protocol):
     def timeout(self) -> float:
         """Seconds that a link waits for a message."""
 
+    @property
+    def folder(self) -> str:
+        """The folder of this process; empty if it has none."""
+
 
 class MatchService:
     """Native service of matching for one party.
@@ -50,7 +54,7 @@ class MatchService:
 
     def __init__(self, party: NativeParty) -> None:
         self._party = party
-        if is_alone():
+        if party.folder:
             leave_out_output()
 
     def call(
@@ -80,12 +84,12 @@ class MatchService:
 
     def end_run(self) -> None:
         """End this process if a matching hangs, whose link has failed: another takes its place."""
-        if is_alone() and any(each.name == LEFT for each in threading.enumerate()):
+        if self._party.folder and any(each.name == LEFT for each in threading.enumerate()):
             os._exit(0)
 
 
 def run_matcher(request: MatchRequest, party: Party, tokens: memoryview) -> Sequence[memoryview]:
-    """Run the matcher that is asked for, in the working directory of this process.
+    """Run the matcher that is asked for.
 
     Args:
         request: what it is to do.
@@ -95,7 +99,7 @@ def run_matcher(request: MatchRequest, party: Party, tokens: memoryview) -> Sequ
     Raises:
         MPLangError: it fails.
     """
-    link = MatchLink(party.communicator, request.peer, request.key, party.timeout)
+    link = MatchLink(party.communicator, request.peer, request.key, party.timeout, party.folder)
     try:
         common = find_matcher(request.protocol).match(link, tokens, learns=request.learns)
     except MPLangError:

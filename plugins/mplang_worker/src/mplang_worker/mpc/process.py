@@ -69,7 +69,7 @@ class MpcProcess:
         handshake = Handshake(name, given.link, config.timeouts, tls=given.tls)
         self._link_end = LinkEndServer(handshake, links, given.parties, config.timeouts)
         comm = MpcCommunicator(given.rank, given.parties, links, given.timeout)
-        self._calls_of_engine = EngineCalls(config, comm, given.service)
+        self._calls_of_engine = EngineCalls(config, comm, given.service, given.folder)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="mplang-open")
 
     def serve(self) -> None:
@@ -104,12 +104,15 @@ class EngineCalls:
         config: the part of the worker's configuration that engines know.
         comm: communicator to the MPC processes of the other parties.
         service: name of the native service.
+        folder: its folder, if it asks for one.
     """
 
-    def __init__(self, config: EngineConfig, comm: MpcCommunicator, service: str) -> None:
+    def __init__(
+        self, config: EngineConfig, comm: MpcCommunicator, service: str, folder: str
+    ) -> None:
         self._limit = config.limits.value + MAX_HEAD
         self._comm = comm
-        self._party = NativeParty(comm, config.insecure, comm.timeout)
+        self._party = NativeParty(comm, config.insecure, comm.timeout, folder)
         self._name = service
         self._service: NativeService | None = None  # it is made by its first call
         self._recorder: SpanRecorder | None = None
