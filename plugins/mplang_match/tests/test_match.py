@@ -201,3 +201,29 @@ def test_a_program_is_traced_once_and_its_text_can_be_read():
     text = str(traced.program)
     assert "match.match" in text
     assert mp.parse(text).digest == traced.program.digest
+
+
+def test_two_spellings_of_one_key_are_refused_where_the_column_is_kept():
+    a, b = table([NFC, NFD]), table([NFC])
+    with pytest.raises(PartyError, match="two texts of column 'id' are one key"):
+        simulated(a, b)
+    bank, shop = simulated(a, b, keep=False)
+    assert [row["row"] for row in bank] == [0, 1]
+    assert [row["match"] for row in (*bank, *shop)] == [0, 0, 0]
+
+
+def test_a_column_called_as_the_numbers_are_is_refused_with_the_line():
+    renamed = pa.table({"id": ["a"], "match": ["b"]})
+    with pytest.raises(TraceError, match=r"matching\.py:\d+.*give another name by number="):
+        simulated(renamed, renamed, on="match", keep=False)
+
+
+@pytest.mark.parametrize("on", [[3], None, [None], {"id": "row"}, [("id", 3)], 7])
+def test_what_names_no_columns_is_refused_with_the_line(on):
+    with pytest.raises(TraceError, match=r"matching\.py:\d+.*on is a column"):
+        simulated(table(["a"]), table(["a"]), on=on)
+
+
+def test_sets_of_very_different_sizes_match():
+    a, b = [f"{i}" for i in range(3)], [f"{i}" for i in range(2)]
+    check(simulated(table(a), table(b), rows={"bank": 600_000, "shop": 5}), a, b)

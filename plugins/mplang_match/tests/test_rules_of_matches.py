@@ -124,6 +124,24 @@ MORE = {
     ),
     "shares": lambda: mp.seal(mp.device("P0")(lambda t: t.agg(n=t.iban.nunique()))(customers())),
     "a result that keeps it": lambda: matched(keep=True)[0],
+    "a key that is true for one": lambda: matched(
+        change=lambda t: t.mutate(iban=(t.iban == "x").cast("string"))
+    )[0],
+    "a letter of it": lambda: matched(change=lambda t: t.mutate(iban=t.iban[:1]))[0],
+    "whether it is there": lambda: matched(change=lambda t: t.mutate(iban=t.iban.fill_null("x")))[
+        0
+    ],
+    "a guard that counts by it": lambda: mp.guard.aggregate(
+        customers(), unit="iban", k=20, n="units"
+    ),
+    "a guard after a list": lambda: mp.guard.aggregate(
+        mp.device("P0")(lambda t, s: t.semi_join(s, t.iban == s.account))(
+            customers(), mp.put("P0", mp.dataset("shop", "orders"))
+        ),
+        unit="iban",
+        k=2,
+        n="units",
+    ),
     "a key that is left": lambda: matched(change=lambda t: t.mutate(key=t.iban))[0],
     "a code of it that is left": lambda: matched(change=lambda t: t.mutate(key=t.iban), coded=True)[
         0
@@ -135,6 +153,39 @@ MORE = {
 def test_what_tells_more_of_a_column_to_match_on_is_refused_whatever_rules_say(way):
     found = refused(MORE[way], READS_ALL)
     assert "customers.iban is offered to match on, and for nothing else" in found
+
+
+CASES = {
+    "compared": lambda t: t.iban < "m",
+    "among": lambda t: t.iban.isin(["x", "y"]),
+    "between": lambda t: t.iban.between("a", "b"),
+    "null": lambda t: t.iban.notnull(),
+    "filled": lambda t: t.iban.fill_null("x"),
+    "case": lambda t: (t.iban == "x").ifelse(None, t.iban),
+    "both": lambda t: (t.iban > "a") & (t.iban < "b"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_key_that_chooses_is_a_filter_for_rules(case):
+    change = CASES[case]
+    program = kept_at_the_shop(change=lambda t: t.mutate(iban=change(t).cast("string")))
+    assert "no filter may name it" in refused(program, READS_ALL)
+    told = [row for row in asked(program).rows if row.what == "match" and row.sender == 0]
+    uses = {use for source in told[0].sources for guard in source.guards for use in guard.uses}
+    assert "filter" in uses
+
+
+def test_a_guard_after_a_match_counts_its_computed_keys_as_filters():
+    def program():
+        mine = mp.device("P1")(lambda t: t.mutate(key=(t.account == "x").ifelse(None, t.account)))(
+            mp.dataset("shop", "orders")
+        )
+        theirs = customers()
+        rows = mp.match(theirs, mine, on=[("iban", "key")], rows={"bank": 9, "shop": 9}, keep=True)
+        return mp.guard.aggregate(rows[1], unit="account", k=20, total=("spent", "sum"))
+
+    assert "does not count: a filter names the unit" in " ".join(asked(program).remarks)
 
 
 @pytest.mark.parametrize("learn", ["both", "bank"])
@@ -167,4 +218,27 @@ def test_keys_that_others_try_are_counted_by_day():
     assert over_tried([tried], {("customers", "shop"): 10**9}, {}) == ""
     (unbounded,) = tries(asked(lambda: matched(rows={"bank": 500})))
     assert "nothing bounds how many keys" in over_tried([unbounded], {}, {"customers": 1000})
-    assert tries(asked(lambda: matched(learn="bank"))) == []
+    assert tries(asked(lambda: matched(learn="bank"))) == [tried]  # the bank's rows may go on
+    assert tries(asked(lambda: mp.dataset("bank", "customers"))) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda t: t.order_by("debt"), lambda t: t.distinct(), lambda t: t.union(t)],
+    ids=["ordered", "distinct", "twice"],
+)
+def test_keys_that_are_tried_on_other_rows_are_any_number(change):
+    (tried,) = tries(asked(lambda: matched(change=change)))
+    assert tried == Tried("customers", "shop", 0)
+
+
+def test_keys_of_a_third_party_are_tried_on_all_that_a_chain_matches():
+    def chain():
+        bank = matched(keep=True)[0]
+        lab = mp.put("P2", mp.dataset("shop", "orders"))
+        rows = {"bank": 500, "lab": 77}
+        return mp.match(bank, lab, on=[("iban", "account")], rows=rows, number="both")
+
+    assert [each for each in tries(asked(chain)) if each.party == "lab"] == [
+        Tried("customers", "lab", 77)
+    ]

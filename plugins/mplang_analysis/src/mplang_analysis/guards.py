@@ -178,16 +178,24 @@ def _rows_of(
     )
     if rows is None:
         return None
-    pairs = [
-        [
-            None if each is None else each.origins_of(key)
-            for key, each in zip(of, lineages, strict=True)
-        ]
-        for of in zip(*keys, strict=True)
-    ]
-    origins = [each for pair in pairs for each in pair if each is not None]
-    same = {(min(a), min(b)) for a, b in pairs if a and b and len(a) == len(b) == 1}
-    return replace(rows, matched=rows.matched.union(*origins), same=rows.same | same)
+    there = [(each.keys(of), each) for of, each in zip(keys, lineages, strict=True) if each]
+    made, chosen, functions = (
+        frozenset().union(*each) for each in zip(*(parts for parts, _ in there), strict=True)
+    )
+    plain = [dict(each.columns) for _, each in there]
+    same = {
+        (a, b)
+        for columns in zip(*keys, strict=True)
+        for a, b in [[known.get(key) for key, known in zip(columns, plain, strict=True)]]
+        if a is not None and b is not None
+    }
+    return replace(
+        rows,
+        matched=rows.matched | made,
+        filtered=rows.filtered | chosen,
+        functions=rows.functions | functions,
+        same=rows.same | same,
+    )
 
 
 def _dropped(
@@ -203,7 +211,7 @@ def _dropped(
     made_of = [before.origins_of(name) for name in kept]
     if None in made_of:  # nobody can tell what one of them is computed of
         return {}
-    left = (rows.filtered | rows.loose).union(*filter(None, made_of))
+    left = (rows.filtered | rows.loose | before.matched).union(*filter(None, made_of))
     matched = frozenset[Origin]().union(*(before.origins_of(key) or () for key in keys))
     return {origin: guard for origin, guard in guards.items() if origin in matched - left}
 

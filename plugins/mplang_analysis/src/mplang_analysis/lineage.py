@@ -15,6 +15,11 @@ from mplang_analysis.guarding import WHOLE
 from mplang_analysis.words import Role
 from mplang_core.ext import Operation
 
+NORMALIZING = frozenset(
+    ["lower", "upper", "trim", "ltrim", "rtrim", "strip_accents", "nfc_normalize"]
+)
+"""Functions that bring a text into one form, by which different persons stay different."""
+
 
 class Origin(NamedTuple):
     """Private data, whatever it went through.
@@ -208,21 +213,41 @@ class Lineage:
             >>> found[Origin(0, "data set people.pay")].uses
             ()
         """
-        made, functions = frozenset[Origin](), self.functions
-        for key in keys:
-            origins = self.origins_of(key)
-            if origins is None:
-                return {}, f"nobody can tell what column {key!r} is computed of"
-            made |= origins
-            functions = functions.union(*(c.functions for c in self.computed if c.name == key))
+        if any(self.origins_of(key) is None for key in keys):
+            return {}, "nobody can tell what its keys are computed of"
+        made, chosen, functions = self.keys(keys)
         guards = {}
         for origin in self.reads - self.loose:
             used = [Role.MATCH] if origin in made | self.matched else []
-            used += [Role.FILTER] if origin in self.filtered else []
+            used += [Role.FILTER] if origin in chosen | self.filtered else []
             guards[origin] = Guard(
                 op, (), 0, tuple(sorted(used)), tuple(sorted(functions)), WHOLE, tried, least
             )
         return guards, ""
+
+    def keys(
+        self, columns: Sequence[str]
+    ) -> tuple[frozenset[Origin], frozenset[Origin], frozenset[str]]:
+        """Return the data by which keys match, that by which they choose rows, and functions.
+
+        A key that is computed otherwise than by bringing its text into one form may be true for
+        one person: it chooses as a filter does.
+
+        Args:
+            columns: the columns that are matched on.
+        """
+        made, chosen = frozenset[Origin](), frozenset[Origin]()
+        functions = self.functions
+        plain = dict(self.columns)
+        for column in columns:
+            origins = self.origins_of(column) or frozenset()
+            by = frozenset[str]().union(*(c.functions for c in self.computed if c.name == column))
+            functions |= by
+            if plain.get(column) is not None or (len(origins) == 1 and by <= NORMALIZING):
+                made |= origins
+            else:
+                chosen |= origins
+        return made, chosen, functions
 
     def origins_of(self, column: str) -> frozenset[Origin] | None:
         """Return the data that a column is, or is computed of; ``None`` if nobody can tell."""

@@ -271,7 +271,15 @@ def _item(item: Mapping[str, Any], source: Sequence[_Column]) -> list[_Column]:
         found = _reference(item, source)
         return [found._replace(name=fold(item.get("alias", found.name)))]
     cells, functions = _uses(item, source)
-    return [_Column("", fold(item.get("alias", "")), "", None, cells, functions)]
+    return [_Column("", fold(item.get("alias", "")), "", None, cells, functions | _operators(item))]
+
+
+def _operators(expression: object) -> frozenset[str]:
+    """Return what an expression computes by beside functions: comparisons and the like."""
+    named = ("COMPARISON", "CONJUNCTION", "BETWEEN", "OPERATOR")
+    return frozenset(
+        node["type"].lower() for node in _classes(expression) if node["class"] in named
+    )
 
 
 def _is_reference(item: Mapping[str, Any]) -> bool:

@@ -93,14 +93,23 @@ def match(
 
 
 def _pairs(on: On) -> tuple[tuple[str, str], ...]:
-    listed = [on] if isinstance(on, str) else list(on)
-    pairs = [(each, each) if isinstance(each, str) else tuple(each) for each in listed]
-    if not pairs or any(len(pair) != 2 for pair in pairs):
+    listed = [on] if isinstance(on, str) else on
+    pairs = [_pair(each) for each in listed] if isinstance(listed, list | tuple) else []
+    if not pairs or None in pairs:
         raise TraceError(
             f"{at()}match: on is a column, a list of them, or of pairs such as ('id', 'customer'), "
             f"got {on!r}"
         )
-    return tuple(pairs)  # type: ignore[arg-type]
+    return tuple(pair for pair in pairs if pair is not None)
+
+
+def _pair(named: object) -> tuple[str, str] | None:
+    """Return a pair of columns; ``None`` if it is none."""
+    both = [named, named] if isinstance(named, str) else named
+    if not isinstance(both, list | tuple) or len(both) != 2:
+        return None
+    a, b = both
+    return (str(a), str(b)) if isinstance(a, str) and isinstance(b, str) else None
 
 
 def _learners(cluster: ClusterSpec, learn: str, ranks: Sequence[int]) -> Mask:
@@ -117,6 +126,8 @@ def _most(
     cluster: ClusterSpec, rows: Mapping[str, int], ranks: Sequence[int], both: Sequence[MPObject]
 ) -> tuple[int | None, ...]:
     """Return how many keys each party has at most: as is asked for, or as its owner publishes."""
+    if not isinstance(rows, Mapping):
+        raise TraceError(f"{at()}match: rows is a number of keys by party, got {rows!r}")
     by_rank = {device_of_party(cluster, name).mask.first: size for name, size in rows.items()}
     if not by_rank.keys() <= set(ranks):
         raise TraceError(f"{at()}match: rows are of the two parties, got {dict(rows)}")

@@ -15,7 +15,7 @@ from mplang_tables.ext import loaded
 from mplang_core import Mask
 from mplang_core.ext import Buffer, KernelContext, Operation, RunError, native_calls
 from mplang_match import apart
-from mplang_match.keys import keys_of
+from mplang_match.keys import check_spellings, keys_of
 from mplang_match.kinds import common_kind
 from mplang_match.lines import SIZE
 from mplang_match.ops import owners, tables
@@ -110,6 +110,8 @@ def _tokens_of(ctx: KernelContext, matching: Matching, table: pa.Table) -> Token
     """Return the tokens of this party's keys, under a key that both engines agree on."""
     both = [dict(kind.columns) for kind in tables(ctx.op)]
     kinds = [common_kind(both[0][a], both[1][b]) for a, b in ctx.op.attrs["on"]]
+    if ctx.op.attrs["keep"]:
+        check_spellings(table, matching.columns(), kinds)
     secret = agree_secret(ctx.interpreter.communicator, matching.peer, ctx.key)
     keys = keys_of(table, matching.columns(), kinds)
     return make_tokens(keys, secret, ctx.op.attrs["most"][matching.side])
@@ -125,6 +127,7 @@ def _common(ctx: KernelContext, matching: Matching, tokens: Tokens) -> Array | N
     if len(parts) != 1:
         raise RunError("the matcher tells nothing")
     common = read_text(memoryview(parts[0]))
+    tokens.positions(common)  # which they are, and each once, before the other one is told
     matching.check_size(common)
     if matching.peer in matching.learners:
         comm.send(matching.peer, key, common.view(np.uint8))

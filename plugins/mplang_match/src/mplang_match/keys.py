@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from mplang_core.ext import RunError
 from mplang_match.kinds import DIGITS, KeyKind
 
 _HEAD = 9  # bytes before a value: the number of its kind, and its length
@@ -51,6 +52,31 @@ def keys_of(table: pa.Table, columns: Sequence[str], kinds: Sequence[KeyKind]) -
     empty = pa.scalar(b"", pa.large_binary())
     joined = pc.binary_join_element_wise(*parts, empty)  # null if one of them is
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def check_spellings(table: pa.Table, columns: Sequence[str], kinds: Sequence[KeyKind]) -> None:
+    """Check that no two texts of a column are one key.
+
+    Whoever counts by such a column, as guards do, would count one person twice.
+
+    Raises:
+        RunError: two are.
+    """
+    for column, kind in zip(columns, kinds, strict=True):
+        if kind.name != "string":
+            continue
+        texts = table.column(column)
+        alike = pc.utf8_normalize(texts, form="NFC")
+        if not alike.equals(texts) and _different(alike) < _different(texts):
+            raise RunError(
+                f"two texts of column {column!r} are one key by Unicode's NFC; leave it out of the "
+                "result (keep=False), or bring its texts into one form first"
+            )
+
+
+def _different(values: pa.ChunkedArray) -> int:
+    count: int = pc.count_distinct(values).as_py()
+    return count
 
 
 def _bytes_of(column: pa.ChunkedArray, kind: KeyKind) -> pa.Array:

@@ -95,7 +95,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     most = attrs["most"]
     if len(most) != 2 or not all(each is None or _is_size(each) for each in most):
         raise ValueError(f"most is a number of keys or none for each party, got {most}")
-    if attrs["at_least"] < 0:
+    if not _is_size(attrs["at_least"]):
         raise ValueError(f"at_least is a number of keys, got {attrs['at_least']}")
     return [
         MPType(result_type(table, [pair[side] for pair in attrs["on"]], attrs), Mask.of(rank))
@@ -134,7 +134,7 @@ def result_type(table: TableType, keys: Sequence[str], attrs: Any) -> TableType:
     """
     number = attrs["number"]
     kept = [each for each in table.columns if attrs["keep"] or each[0] not in keys]
-    if number.lower() in {name.lower() for name, _ in kept}:
+    if number.lower() in {name.lower() for name, _ in table.columns}:
         raise TypeError(
             f"the table has a column {number!r}, as the numbers of keys are called: give another "
             "name by number="

@@ -45,6 +45,8 @@ def agree_secret(comm: Communicator, peer: int, key: str) -> bytes:
     comm.send(peer, f"{key}|agree", public)
     theirs = comm.recv(peer, f"{key}|agree")
     try:
+        if not isinstance(theirs, bytes | bytearray | memoryview):
+            raise TypeError(f"expected bytes, got a {type(theirs).__name__}")
         shared = mine.exchange(X25519PublicKey.from_public_bytes(bytes(theirs)))
     except (TypeError, ValueError) as error:
         raise RunError(f"party {peer} sent no public key to match by") from error
@@ -108,7 +110,10 @@ def make_tokens(keys: pa.Array, secret: bytes, size: int | None) -> Tokens:
     made = _hashed(keys.drop_null(), secret)
     different, of_keys = np.unique(made, return_inverse=True)
     if size is not None and len(different) > size:
-        raise RunError(f"there are more different keys than {size}, as are declared")
+        raise RunError(
+            f"there are more different keys than {size}, which is what rows= of mp.match says, or "
+            "the owner of the data set publishes: say by rows= how many there are at most"
+        )
     count = DUMMIES if size is None else size + DUMMIES - len(different)
     values = np.concatenate([different, np.frombuffer(os.urandom(SIZE * count), f"S{SIZE}")])
     order = np.argsort(values)

@@ -10,7 +10,7 @@ from mplang_analysis.ext import BETWEEN_CONDITIONS, quoted
 
 from mplang_core import BaseType, TensorType
 from mplang_core.ext import AdmissionError, parse_base_type
-from mplang_policy.guarded import MAX_LONG, told_of_guards
+from mplang_policy.guarded import MAX_LONG, is_match, told_of_guards
 from mplang_policy.names import OTHER
 from mplang_policy.request import EVERYONE, Entity, Request
 from mplang_policy.vocabulary import STORE
@@ -174,7 +174,8 @@ class _Requests(NamedTuple):
         for each in sources:
             if each.party == self.party and column_of(each) in self.match:
                 uses = {use for guard in each.guards for use in guard.uses}
-                if not each.guards or not uses <= {Role.MATCH, Role.UNIT}:
+                matched = bool(each.guards) and is_match(each.guards[0])
+                if not matched or not uses <= {Role.MATCH, Role.UNIT}:
                     yield column_of(each)
 
 

@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from mplang_analysis import DATA_SET, ProgramRequest, Role, What, When
+from mplang_analysis import DATA_SET, ProgramRequest, What, When
 
 from mplang_policy.guarded import is_match
 
 if TYPE_CHECKING:
     import sqlite3
+
+TOKENS = "match.tokens"
+"""The type of what a match sends, whatever matches."""
 
 _ONCE = {When.ONCE, When.IN_A_BRANCH}
 
@@ -38,19 +41,21 @@ def tries(asked: ProgramRequest) -> list[Tried]:
     """Return the keys that others bring to matches with a party's data sets.
 
     Args:
-        asked: the program, as the party is asked about it.
+        asked: the program, as the party is asked about it. Each match has a row of tokens for the
+            party that they go to, whoever learns what is in common.
     """
     keys_tried = []
     for row in asked.rows:
-        if row.what != What.MATCH or row.sender != asked.party or not isinstance(row.receiver, int):
+        if not row.type.startswith(TOKENS) or row.what != What.MOVE or row.receiver == asked.party:
             continue
-        party, often = asked.names[row.receiver], set(row.when.split(", ")) <= _ONCE
+        party, often = asked.names[int(row.receiver)], set(row.when.split(", ")) <= _ONCE
         sets: dict[str, int] = {}
         for source in row.sources:
-            matched = [g for g in source.guards if is_match(g) and Role.MATCH in g.uses]
-            if source.party == asked.party and source.name.startswith(DATA_SET) and matched:
+            if source.party == asked.party and source.name.startswith(DATA_SET):
                 data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
-                sets[data_set] = matched[-1].tried if often else 0
+                matched = [guard for guard in source.guards if is_match(guard)]
+                keys = matched[-1].tried if matched and often else 0
+                sets[data_set] = min(keys, sets.get(data_set, keys))
         keys_tried += [Tried(data_set, party, keys) for data_set, keys in sets.items()]
     return keys_tried
 
