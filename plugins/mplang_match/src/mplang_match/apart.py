@@ -19,12 +19,14 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from mplang_core.ext import Communicator, Failure, RunError
 from mplang_match.pipe import Pipe
 from mplang_match.service import MatchRequest
 
 MEMORY = "/dev/shm"
+PREFIX = "mplang-match-"
 
 _idle: deque[MatcherProcess] = deque(maxlen=4)  # of this process, which wait for a matching
 
@@ -56,7 +58,8 @@ class MatcherProcess:
     """Process that runs matchers, one after the other; it ends with this object."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="mplang-match-", dir=_memory())
+        _remove_left()
+        folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=_memory())
         mine, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
@@ -114,6 +117,15 @@ class MatcherProcess:
 def _memory() -> str | None:
     """Return the folder of files in memory; ``None`` for that of temporary files."""
     return MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
+def _remove_left() -> None:
+    """Remove folders of this user's processes that were killed."""
+    for folder in Path(MEMORY).glob(f"{PREFIX}*"):
+        maker = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):  # another process removes it
+            if folder.stat().st_uid == os.getuid() and not Path("/proc", maker).exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _end(process: subprocess.Popen[bytes], pipe: Pipe, folder: str) -> None:
