@@ -28,7 +28,8 @@ when { context.what == "failure" };
 """
 MATCHES = """
 permit (principal, action == Action::"disclose", resource == Party::"shop") when {
-  (context.what == "match" || context.form == "handle") && context.declassifiers.contains("match") &&
+  (context.what == "match" || context.form == "handle") &&
+  context.declassifiers.contains("match") &&
   [Column::"customers.iban"].containsAll(context.matched) && context.filtered.isEmpty() &&
   context.functions.isEmpty() && context.tried <= 1000 && context.least >= 50
 };
