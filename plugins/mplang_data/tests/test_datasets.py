@@ -243,3 +243,17 @@ def test_equal_reads_are_one():
 
     with on_simulator({"bank": {"people": PEOPLE}}) as host:
         assert mp.fetch(host, mp.evaluate(host, twice)).num_rows == 4000
+
+
+@pytest.mark.parametrize("types", [None, {"age": "int64", "pay": "double", "iban": "string"}])
+def test_no_columns_but_those_to_match_on_are_no_others(types):
+    """Whoever asks for ``[]`` gets none of those that may be read."""
+    offered = {"columns": {"age": "int64", "pay": "double"}, "match": ["iban"]}
+
+    def keys():
+        return mp.dataset("bank", "people", [], match=["iban"], type=types)
+
+    with mp.catalogue({"bank": {"people": offered}}):
+        program = mp.compile(keys, cluster_spec=cluster()).trace(None).program
+    (read,) = (op for op in program.graph.walk() if op.opcode.startswith("data."))
+    assert [name for name, _ in read.outputs[0].type.columns] == ["iban"]

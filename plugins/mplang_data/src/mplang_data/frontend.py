@@ -69,7 +69,7 @@ def dataset(
             asked = f"data set {name!r} of {owner}"
             schema = ctx.look_up(asked, lambda known: _look_up(known, owner, name, columns, match))
         else:
-            schema = _Schema(_given(type, columns and [*columns, *match]))
+            schema = _Schema(_given(type, None if columns is None else [*columns, *match]))
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
     attributes = {"name": name, "type": schema.kind, "ranges": tuple(schema.ranges)}
@@ -147,8 +147,10 @@ def _look_up(
         TypeError: it has no such data set, or no such column.
     """
     described = _described(known, owner, name)
-    everything = columns is None and not match
-    kind = described.type if everything else described.of(columns or list(described.columns), match)
+    if columns is None and not match:
+        kind = described.type
+    else:
+        kind = described.of(list(described.columns) if columns is None else columns, match)
     return _Schema(kind, described.ranges_of(kind))
 
 

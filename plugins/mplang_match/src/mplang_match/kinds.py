@@ -13,7 +13,7 @@ _FLOATS = ("float", "double")
 
 
 class KeyKind(NamedTuple):
-    """KeyKind of a key column: columns of one kind are compared by value.
+    """Kind of a key column: columns of one kind are compared by value.
 
     Attributes:
         name: such as ``integer``.

@@ -11,15 +11,13 @@ from mplang_core.ext import Communicator, RunError, plugin_manager
 MATCHERS = "mplang.matchers"
 """Entry points that name the :class:`Matcher` of a package, by the protocol's name."""
 
-DEFAULT = "RR22"
-
 LEFT = "mplang-match-left"
 """Name of a thread that a matcher leaves, of which it waits for nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchLink:
-    """MatchLink between the matchers of two parties, for one matching.
+    """Link between the matchers of two parties, for one matching.
 
     Attributes:
         communicator: to the processes of the other parties.

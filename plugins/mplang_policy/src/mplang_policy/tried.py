@@ -48,13 +48,13 @@ def tries(asked: ProgramRequest) -> list[Tried]:
     for row in asked.rows:
         if not row.type.startswith(TOKENS) or row.what != What.MOVE or row.receiver == asked.party:
             continue
-        party, often = asked.names[int(row.receiver)], set(row.when.split(", ")) <= _ONCE
+        party, once = asked.names[int(row.receiver)], set(row.when.split(", ")) <= _ONCE
         sets: dict[str, int] = {}
         for source in row.sources:
             if source.party == asked.party and source.name.startswith(DATA_SET):
                 data_set = source.name.removeprefix(DATA_SET).partition(".")[0]
                 matched = [guard for guard in source.guards if is_match(guard)]
-                keys = matched[-1].tried if matched and often else 0
+                keys = matched[-1].tried if matched and once else 0
                 sets[data_set] = min(keys, sets.get(data_set, keys))
         keys_tried += [Tried(data_set, party, keys) for data_set, keys in sets.items()]
     return keys_tried
