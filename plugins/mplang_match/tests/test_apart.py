@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from contextlib import closing
 
 import pytest
 from matching import CLUSTER, check, matched, table
+from mplang_confinement import MemoryFolders, memory_folders
 from mplang_match import apart
 
 import mplang_core as mp
@@ -22,21 +22,19 @@ def run():
         check(matched(sim), A, B)
 
 
-def test_folders_of_processes_that_were_killed_are_removed_and_others_are_not(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(apart, "MEMORY", str(tmp_path))
+def test_a_process_that_starts_removes_what_killed_ones_have_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_folders, "MEMORY", tmp_path)
     monkeypatch.setattr(apart, "_idle", type(apart._idle)())
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    left = tmp_path / f"{apart.PREFIX}{ended.pid}-left"
-    mine = tmp_path / f"{apart.PREFIX}{os.getpid()}-mine"
-    for each in (left, mine):
-        each.mkdir()
-        (each / "tokens.csv").write_text("token")
-    run()
-    assert not left.exists()
-    assert mine.exists()
+    left = tmp_path / f"{memory_folders.PREFIX}left"
+    left.mkdir()
+    (left / "tokens.csv").write_text("token")
+    with closing(MemoryFolders()) as others:
+        run()
+        assert not left.exists()
+        assert os.path.isdir(others.path)
+        for process in apart._idle:
+            process._end()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_matcher_that_ends_is_told_and_the_next_match_has_another(monkeypatch):

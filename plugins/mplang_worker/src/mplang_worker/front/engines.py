@@ -46,6 +46,7 @@ from mplang_worker.front.warm_process import WarmProcess
 from mplang_worker.front.withdrawals import Withdrawals
 from mplang_worker.process.cgroups import Cgroups
 from mplang_worker.process.forks import ForkServer
+from mplang_worker.process.malloc import keep_giving_back
 from mplang_worker.tls.certificates import Certificates
 from mplang_worker.tls.credentials import Credential
 from mplang_worker.wire import ipc
@@ -161,6 +162,7 @@ class Engines:
         self.begin(self.readiness.watch())
         self.begin(self._retention.watch())
         self.begin(watch_kept_values(self._config, self))
+        self.begin(keep_giving_back())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start work that is cancelled when the worker ends."""

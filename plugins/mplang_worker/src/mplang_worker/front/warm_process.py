@@ -7,12 +7,13 @@ import functools
 import logging
 from typing import Any
 
+from mplang_confinement import MemoryFolders
+
 from mplang_core.ext import ConfigError
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.front.process_log import ProcessLog
 from mplang_worker.process.backoff import Backoff
 from mplang_worker.process.forks import Child, ForkServer
-from mplang_worker.process.memory_folders import MemoryFolders
 
 WARM = "mplang_worker.engine.warm"
 log = logging.getLogger("mplang.http.front")

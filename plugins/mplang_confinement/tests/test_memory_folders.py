@@ -1,13 +1,13 @@
-"""Folders in memory: each worker has its own, and removes what ended ones have left."""
+"""Folders in memory: who starts processes has its own, and removes what others have left."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
-from mplang_worker.process import memory_folders
-from mplang_worker.process.memory_folders import MemoryFolders
+from mplang_confinement import MemoryFolders, memory_folders
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def memory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_a_worker_has_left_goes_with_the_next_one(memory):
+def test_what_was_left_goes_with_the_next_one(memory):
     left = memory / f"{memory_folders.PREFIX}left"
     (left / "tokens").mkdir(parents=True)
     running = MemoryFolders()
@@ -48,21 +48,21 @@ def test_without_a_folder_in_memory_there_is_none(memory, monkeypatch):
     folders.close()
 
 
-def _make(times, ended):
-    for _ in range(times):
-        folders = MemoryFolders()
-        os.mkdir(folders.of("one"))
-        folders.close()
-    ended.put(True)
+STARTS = """
+import os, sys
+from pathlib import Path
+from mplang_confinement import MemoryFolders, memory_folders
+
+memory_folders.MEMORY = Path(sys.argv[1])
+for _ in range(200):
+    folders = MemoryFolders()
+    os.mkdir(folders.of("one"))
+    folders.close()
+"""
 
 
-def test_workers_that_start_at_once_do_not_take_each_others(memory):
-    context = multiprocessing.get_context("fork")
-    ended = context.Queue()
-    processes = [context.Process(target=_make, args=(200, ended)) for _ in range(4)]
-    for each in processes:
-        each.start()
-    for each in processes:
-        each.join()
-    assert [each.exitcode for each in processes] == [0] * 4
+def test_processes_that_start_at_once_do_not_take_each_others(memory):
+    command = [sys.executable, "-c", STARTS, str(memory)]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [each.wait() for each in processes] == [0] * 4
     assert not list(memory.iterdir())

@@ -1,7 +1,7 @@
 """Folders in memory of processes, each of which has one of its own: made, kept apart, and removed.
 
-A worker has one folder for all of them, which it locks; a later worker removes what one has left
-that ended by force.
+Who starts the processes has one folder for all of them, which it locks; whoever starts some later
+removes what one has left that ended by force.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-PREFIX = "mplang-worker-"
+PREFIX = "mplang-processes-"
 
 
 class MemoryFolders:
-    """Folders in memory of the processes of a worker.
+    """Folders in memory of the processes that this one starts.
+
+    Example:
+        >>> folders = MemoryFolders()
+        >>> folders.of("matching") == (folders.path and f"{folders.path}/matching")
+        True
+        >>> folders.close()
 
     Attributes:
         path: the folder that has them; empty where the system has none in memory.
@@ -30,7 +36,7 @@ class MemoryFolders:
         if not os.access(MEMORY, os.W_OK):
             return
         _remove_left()
-        while self._lock is None:  # another worker may take a new one for one that was left
+        while self._lock is None:  # another process may take a new one for one that was left
             self.path = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
             self._lock = _locked(self.path)
 
@@ -76,7 +82,7 @@ def _locked(path: str | Path) -> int | None:
 
 
 def _remove_left() -> None:
-    """Remove folders of workers of this user that have ended."""
+    """Remove folders of processes of this user that have ended."""
     for each in MEMORY.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # another one removes it, or it is another user's
             number = _locked(each) if each.stat().st_uid == os.getuid() else None
