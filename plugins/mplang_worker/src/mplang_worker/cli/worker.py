@@ -30,11 +30,11 @@ from mplang_worker.front.live_config import ConfigFile
 from mplang_worker.front.service_manager import notify
 from mplang_worker.front.slow_start import wait_until_warm
 from mplang_worker.front.warm_process import WARM
-from mplang_worker.process.malloc import share_arenas
 from mplang_worker.process.cgroups import engine_cgroups
 from mplang_worker.process.fork_server import end_with_parent
 from mplang_worker.process.forks import ForkServer
 from mplang_worker.process.imports import check_installed, preload, restrict
+from mplang_worker.process.malloc import share_arenas
 from mplang_worker.tls.certificates import Certificates
 
 FLUSH = 0.1  # seconds for the last responses
