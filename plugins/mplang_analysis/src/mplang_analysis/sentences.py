@@ -15,7 +15,7 @@ from mplang_analysis.words import What
 KINDS = {
     What.PREDICATE: "which way a condition or a loop goes",
     What.INDEX: "which party is asked for a value",
-    What.MATCH: "which keys it has in common with {}",
+    What.MATCH: "which keys it has in common with {}, and how many",
     What.SIZE: "the size of what {} sends it",
     What.DURATION: "how long ops of {} take",
     What.FAILURE: "whether an op of {} fails",
@@ -129,7 +129,8 @@ class _Writer:
         if row.sender is None and kind in TOGETHER:
             return TOGETHER[kind] + ", which depends on"
         if kind in KINDS:
-            return KINDS[kind].format(self.names.of(row.sender)) + ", which depends on"
+            bounds = f" ({listed(row.guards)})" if kind == What.MATCH and row.guards else ""
+            return KINDS[kind].format(self.names.of(row.sender)) + f"{bounds}, which depends on"
         if row.form != "plain":
             way = PROTECTED.get(row.form, "open")
             return f"{protected(row.form, kinds)}, which it can {way}, made of"
