@@ -1,4 +1,4 @@
-"""What people read of a match before it runs: who learns which keys, of how many, and which sizes."""
+"""What people read of a match before it runs: who learns which keys, of how many; which sizes."""
 
 from __future__ import annotations
 
