@@ -37,7 +37,6 @@ GRACE = 60.0  # seconds after a restart in which runs may still end by it
 SAMPLE = 5.0  # seconds between two looks at the memory of processes
 SLOPE = 2.0  # MB an hour that a process may grow by, over the second half
 WARM = 120.0  # seconds in which a process fills what it fills once
-STEP = 2.5  # MB of one step that is no growth: a table of CPython's or ours that doubles once
 SPAN = 600.0  # seconds that a process has to be looked at for its growth to mean something
 FALSE = ("set back", "refusal")  # nobody broke a rule, and nobody touched a log
 JOBS = 50  # that a session remembers: a thousand, by default, take longer than the run to fill up
@@ -261,22 +260,6 @@ class Soak:
         return wrong
 
 
-def slope(at: np.ndarray, mb: np.ndarray) -> float:
-    """Return the slope of the best line that may have one step up, of at most STEP.
-
-    A line without one would take a table that doubles once, within the 13 minutes between two
-    restarts of a worker, for a leak of 7 MB an hour. What goes up again and again still slopes.
-    """
-    best = np.polyfit(at, mb, 1, full=True)
-    found, least = float(best[0][0]), float(best[1][0]) / 2  # a step explains half, or is none
-    for begin in at[1:]:
-        columns = np.stack([at - at[0], np.ones_like(at), at >= begin], axis=1)
-        line, squares, rank, _ = np.linalg.lstsq(columns, mb)
-        if rank == 3 and squares[0] < least and 0 <= line[2] <= STEP:
-            found, least = float(line[0]), float(squares[0])
-    return found
-
-
 class Memory:
     """Anonymous memory of processes over time, in MB, whether or not a fork shares it."""
 
@@ -309,7 +292,7 @@ class Memory:
             begun = max(since, seen[0][0] + WARM)
             late = np.array([each for each in seen if each[0] >= begun])
             if len(late) > 2 and late[-1, 0] - late[0, 0] >= SPAN:
-                found[process] = 3600 * slope(*late.T)
+                found[process] = 3600 * float(np.polyfit(late[:, 0], late[:, 1], 1)[0])
         return found
 
     def growing(self, since: float) -> list[str]:
