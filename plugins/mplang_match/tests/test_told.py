@@ -22,7 +22,7 @@ def sentences(**arguments):
 def test_who_learns_which_keys_and_of_how_many_at_most():
     told = " ".join(sentences(learn="bank", rows={"bank": 50, "shop": 2000}, at_least=10))
     common = "bank learns: which keys it has in common with shop, and how many"
-    assert f"{common} (match of 50 keys at_least=10)" in told
+    assert f"{common} (match of at most 50 keys at_least=10)" in told
     assert "shop learns nothing of anyone else's data" in told
     assert "size" not in told
 
