@@ -84,3 +84,22 @@ def test_the_other_party_goes_on_whenever_it_was(protocol, learn, cluster, tmp_p
     moments = range(1, stopping_matchers.MOMENTS + 1)
     reached = [run_until(each, protocol, cluster, tmp_path, learn) for each in moments]
     assert sum(reached) >= 3
+
+
+REFUSED = {
+    "a side has more keys than are declared": {"rows": {"bank": 2, "shop": 50}},
+    "the other side has": {"rows": {"bank": 50, "shop": 2}},
+    "fewer are in common than are asked for": {"at_least": 16},
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_a_match_that_is_refused_leaves_the_session_as_it_was(cluster, tmp_path, refused):
+    with mp.connect("http", cluster.spec, mode="launch") as host:
+        for _ in range(3):
+            with pytest.raises(RunError, match=r"failed in match\.match at"):
+                matched(host, **refused)
+            assert len(matched(host)[0]) == 15
+    logs = "".join((tmp_path / f"{name}.log").read_text() for name in ("bank", "shop"))
+    assert "no link to" not in logs
+    assert "Invalid HTTP request" not in logs

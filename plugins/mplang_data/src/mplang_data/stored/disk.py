@@ -10,10 +10,11 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from mplang_data.stored.entry import StoreError
 
+StrPath: TypeAlias = str | Path
 BLOCK = 1 << 20  # bytes
 ROOM = 16 << 20  # bytes that a disk has left, or little can be stored
 
@@ -68,18 +69,37 @@ def size_of(folder: Path) -> int:
     return size
 
 
-def remove(path: Path) -> None:
+def at(folder: StrPath, name: str) -> str:
+    """Return the path of a file by a name that is of it alone, such as that of a version.
+
+    It is no :class:`pathlib.Path`: those intern each part of theirs, and CPython's table of
+    interned strings grows by what goes through it.
+
+    Args:
+        folder: the folder in which it is.
+        name: its name.
+    """
+    return os.path.join(folder, name)
+
+
+def new(folder: StrPath) -> str:
+    """Return the path of a file that is being written; one that was interrupted is of no use."""
+    return at(folder, f".new-{secrets.token_hex(8)}")
+
+
+def remove(path: StrPath) -> None:
     """Remove a folder at once: whoever is killed meanwhile leaves no half of it by its name."""
-    gone = path.with_name(f".gone-{secrets.token_hex(8)}")
+    folder = os.path.dirname(path)
+    gone = at(folder, f".gone-{secrets.token_hex(8)}")
     os.rename(path, gone)
-    sync(path.parent)
+    sync(folder)
     shutil.rmtree(gone)
 
 
-def discard(path: Path) -> None:
+def discard(path: StrPath) -> None:
     """Remove what an interrupted write left."""
     with contextlib.suppress(OSError):
-        path.unlink() if path.is_symlink() else shutil.rmtree(path)
+        os.unlink(path) if os.path.islink(path) else shutil.rmtree(path)
 
 
 def make(folder: Path) -> None:
@@ -96,7 +116,7 @@ def flush(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def sync(folder: Path) -> None:
+def sync(folder: StrPath) -> None:
     """Write the names in a folder to the disk."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

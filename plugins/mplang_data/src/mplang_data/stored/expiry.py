@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mplang_data.stored.disk import remove, telling
+from mplang_data.stored.disk import at, remove, telling
 from mplang_data.stored.entry import StoreError
 from mplang_data.stored.sink import Sink, owner_of
 from mplang_data.stored.versions import read_entry, versions_of
@@ -44,7 +44,7 @@ def stored_in(folder: Path) -> Iterator[Version]:
     for value in sorted(folder.glob("*/[A-Za-z]*")):
         for version in versions_of(value):
             with contextlib.suppress(StoreError):
-                entry = read_entry(value / version)
+                entry = read_entry(at(value, version))
                 if entry.time is not None:
                     yield Version(value, version, entry.time)
 
@@ -82,4 +82,4 @@ def _delete(sink: Sink, version: Version) -> None:
         if versions_of(version.folder) == [version.version]:
             remove(version.folder)
         else:
-            remove(version.folder / version.version)
+            remove(at(version.folder, version.version))

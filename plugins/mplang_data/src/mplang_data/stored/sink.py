@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -28,9 +27,11 @@ from mplang_core.ext import ConfigError
 from mplang_data.description import check_name
 from mplang_data.stored.disk import (
     BLOCK,
+    at,
     discard,
     flush,
     make,
+    new,
     reader,
     remove,
     sha256_of,
@@ -76,7 +77,7 @@ class Sink:
         self._tables = Tables(config.tables)
         self._folder = Path(config.folder)
         self._storing: dict[tuple[str, str], str] = {}  # which session stores it now
-        self._used: dict[str, set[Path]] = {}  # versions that a session may still load
+        self._used: dict[str, set[str]] = {}  # versions that a session may still load
         self._ended: OrderedDict[str, None] = OrderedDict()  # sessions
         self._expiring: set[Path] = set()  # folders of values
         self._coming = Counter[str]()  # bytes that are being written, by owner
@@ -121,11 +122,11 @@ class Sink:
             with self._lock:
                 if by not in self._ended:
                     used = self._used.setdefault(by, set())
-                    used |= {folder / each for each in versions_of(folder)}
+                    used |= {at(folder, each) for each in versions_of(folder)}
         current, found = current_of(folder), []
         for each in versions_of(folder):
             with contextlib.suppress(StoreError):  # one that goes meanwhile, or is damaged
-                found.append(Held(read_entry(folder / each).card(), each == current))
+                found.append(Held(read_entry(at(folder, each)).card(), each == current))
         return found
 
     def entries(self, owner: str) -> dict[str, Entry]:
@@ -193,23 +194,23 @@ class Sink:
     def _write(self, owner: str, entry: Entry, files: Sequence[tuple[str, int, bool]]) -> None:
         folder = self._of(owner, entry.name)
         make(folder)
-        new = folder / f".new-{secrets.token_hex(8)}"
-        new.mkdir()
+        written = new(folder)
+        os.mkdir(written)
         try:
-            self._fill(new, owner, entry, files)
-            os.rename(new, folder / entry.version)
+            self._fill(written, owner, entry, files)
+            os.rename(written, at(folder, entry.version))
         except BaseException:
-            discard(new)
+            discard(written)
             raise
         sync(folder)
 
     def _fill(
-        self, new: Path, owner: str, entry: Entry, files: Sequence[tuple[str, int, bool]]
+        self, folder: str, owner: str, entry: Entry, files: Sequence[tuple[str, int, bool]]
     ) -> None:
         sums = {}
         for name, given, is_secret in files:
             source = reader(given)
-            with open(new / name, "x+b") as file:
+            with open(at(folder, name), "x+b") as file:
                 if is_secret:
                     assert self._key is not None
                     seal(self._key, _about(owner, entry, name), source, file)
@@ -217,10 +218,10 @@ class Sink:
                     shutil.copyfileobj(source, file, BLOCK)
                 flush(file)
                 sums[name] = sha256_of(file.fileno())
-        with open(new / ENTRY, "xb") as file:
+        with open(at(folder, ENTRY), "xb") as file:
             file.write(json.dumps({"entry": entry.model_dump(mode="json"), "files": sums}).encode())
             flush(file)
-        sync(new)
+        sync(folder)
 
     def commit(self, owner: str, by: str, name: str, version: str) -> None:
         """Make a version that is here the current one.
@@ -232,7 +233,7 @@ class Sink:
         folder = self._of(owner, name)
         with telling("replaced"):
             check_here(folder, name, version)
-            link = folder / f".new-{secrets.token_hex(8)}"
+            link = new(folder)
             os.symlink(version, link)
             os.replace(link, folder / CURRENT)
             sync(folder)
@@ -255,8 +256,8 @@ class Sink:
                 with self._lock:
                     used = set().union(*self._used.values())
                 for each in versions_of(folder):
-                    if each != version and folder / each not in used:
-                        remove(folder / each)
+                    if each != version and at(folder, each) not in used:
+                        remove(at(folder, each))
             self._tables.copy(owner, name, folder)
         finally:
             self._let_go(owner, by, name)
@@ -280,7 +281,7 @@ class Sink:
         try:
             with telling("withdrawn"):
                 if not told and version in versions_of(folder) and current_of(folder) != version:
-                    remove(folder / version)
+                    remove(at(folder, version))
         finally:
             self._let_go(owner, by, name)
 
@@ -309,14 +310,14 @@ class Sink:
         """
         folder = self._of(owner, name)
         check_here(folder, name, version)  # it may be any text, such as a path
-        folder /= version
-        entry, sums, files = read_entry(folder), sums_of(folder), list[OpenedFile]()
+        here = at(folder, version)
+        entry, sums, files = read_entry(here), sums_of(here), list[OpenedFile]()
         if self._key is None and any(map(is_sealed, entry.types)):
             raise StoreError("what is stored is encrypted, and this party's sink has no key")
         try:
             with telling("read"):
                 for file, kind in zip(entry.files(), entry.types, strict=True):
-                    opened = os.open(folder / file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                    opened = os.open(at(here, file), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                     about = _about(owner, entry, file) if is_sealed(kind) else None
                     files.append(OpenedFile(opened, about, self._key))
                     if sha256_of(opened) != sums.get(file):
@@ -378,7 +379,7 @@ class Sink:
     def is_used(self, version: tuple[Path, str, float]) -> bool:
         """Return whether a session may still load a version."""
         with self._lock:
-            return any(version[0] / version[1] in used for used in self._used.values())
+            return any(at(version[0], version[1]) in used for used in self._used.values())
 
     @contextlib.contextmanager
     def expiring(self, folder: Path) -> Iterator[bool]:
@@ -399,7 +400,7 @@ class Sink:
         if current is None:
             return
         try:
-            entry = read_entry(folder / current)
+            entry = read_entry(at(folder, current))
         except StoreError:
             return  # damaged: whoever holds it may replace it
         were = [entry.parties[rank] for rank in entry.members]

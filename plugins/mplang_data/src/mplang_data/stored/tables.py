@@ -12,7 +12,7 @@ from pathlib import Path
 from mplang_core import TableType
 from mplang_data.apart import run_apart
 from mplang_data.description import SourceError
-from mplang_data.stored.disk import telling
+from mplang_data.stored.disk import at, telling
 from mplang_data.stored.entry import StoreError
 from mplang_data.stored.versions import current_of, read_entry
 
@@ -57,29 +57,30 @@ class Tables:
         url, _, table = place.rpartition("#")
         with self._locks[url], telling("copied"):
             current = current_of(folder)
-            if current is None or _is_copied(folder / current, place):
+            if current is None or _is_copied(at(folder, current), place):
                 return
-            _write(url, table, folder / current)
-            (folder / current / COPIED).write_text(_digest(place))
+            _write(url, table, at(folder, current))
+            with open(at(at(folder, current), COPIED), "w") as file:
+                file.write(_digest(place))
 
 
 def _digest(place: str) -> str:
     return hashlib.sha256(place.encode()).hexdigest()  # it may have a password
 
 
-def _is_copied(folder: Path, place: str) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return (folder / COPIED).read_text() == _digest(place)
+def _is_copied(folder: str, place: str) -> bool:
+    with contextlib.suppress(FileNotFoundError), open(at(folder, COPIED)) as file:
+        return file.read() == _digest(place)
     return False
 
 
-def _write(url: str, table: str, folder: Path) -> None:
+def _write(url: str, table: str, folder: str) -> None:
     entry = read_entry(folder)
     if len(entry.types) != 1 or not isinstance(entry.types[0], TableType):
         raise StoreError(
             f"it is stored; the owner's database takes a table, and not {entry.kinds[0]}"
         )
-    file = os.open(folder / entry.files()[0], os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    file = os.open(at(folder, entry.files()[0]), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         run_apart("mplang_data.apart.writer", {"url": url, "table": table, "writes": True}, [file])
     except SourceError as error:

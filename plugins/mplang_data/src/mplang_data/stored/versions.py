@@ -6,10 +6,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import MPLangError
+from mplang_data.stored.disk import StrPath, at
 from mplang_data.stored.entry import Entry, StoreError
 
 CURRENT = "current"
@@ -18,7 +18,7 @@ MAX_ENTRY = 64 << 20  # bytes
 _VERSION = re.compile(r"[0-9a-f]{64}")
 
 
-def versions_of(folder: Path) -> list[str]:
+def versions_of(folder: StrPath) -> list[str]:
     """Return the versions that are here, whole."""
     try:
         return sorted(each for each in os.listdir(folder) if _VERSION.fullmatch(each))
@@ -26,24 +26,24 @@ def versions_of(folder: Path) -> list[str]:
         return []
 
 
-def current_of(folder: Path) -> str | None:
+def current_of(folder: StrPath) -> str | None:
     """Return the current version; ``None`` if there is none."""
     try:
-        found = os.readlink(folder / CURRENT)
+        found = os.readlink(at(folder, CURRENT))
     except OSError:
         return None
     return found if _VERSION.fullmatch(found) else None
 
 
-def _read(folder: Path) -> Any:
+def _read(folder: StrPath) -> Any:
     try:
-        with open(folder / ENTRY, "rb") as file:
+        with open(at(folder, ENTRY), "rb") as file:
             return json.loads(file.read(MAX_ENTRY))
     except (OSError, ValueError, RecursionError):
         raise StoreError("what is kept beside a stored value is damaged, or gone") from None
 
 
-def read_entry(folder: Path) -> Entry:
+def read_entry(folder: StrPath) -> Entry:
     """Return what is kept beside a version.
 
     Args:
@@ -58,13 +58,13 @@ def read_entry(folder: Path) -> Entry:
         raise StoreError("what is kept beside a stored value is damaged") from None
 
 
-def sums_of(folder: Path) -> Mapping[str, str]:
+def sums_of(folder: StrPath) -> Mapping[str, str]:
     """Return the SHA-256 of the files of a version, by name."""
     found = _read(folder).get("files")
     return found if isinstance(found, dict) else {}
 
 
-def check_here(folder: Path, name: str, version: str) -> None:
+def check_here(folder: StrPath, name: str, version: str) -> None:
     """Check that a version is here; it may be any text, such as a path.
 
     Raises:
@@ -74,11 +74,11 @@ def check_here(folder: Path, name: str, version: str) -> None:
         raise StoreError(f"this version of {name!r} is not here any more")
 
 
-def current_entry(folder: Path) -> Entry | None:
+def current_entry(folder: StrPath) -> Entry | None:
     """Return the current entry in the folder of a value; ``None`` if there is none.
 
     Raises:
         StoreError: it is damaged.
     """
     found = current_of(folder)
-    return None if found not in versions_of(folder) else read_entry(folder / str(found))
+    return None if found not in versions_of(folder) else read_entry(at(folder, str(found)))

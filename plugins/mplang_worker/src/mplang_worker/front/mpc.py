@@ -99,7 +99,7 @@ class FrontMpc:
         async with mpc.starting:
             if session.natives.setdefault(mpc.service, mpc) is not mpc:
                 raise RequestError(503, "starting", "another request opens the session; try again")
-            if mpc.process is not None or (mpc.link and session.jobs.has_clock):
+            if await _is_there(mpc) or (mpc.link and session.jobs.has_clock):
                 return  # the end of one is told at the step of the clock of its run
             await self._end(mpc, "another one takes its place")
             try:
@@ -123,11 +123,11 @@ class FrontMpc:
         def on_event(message: Ready, file: int | None) -> None:
             if file is not None:
                 os.close(file)
-            if message["event"] == "ready" and not ready.done():
-                ready.set_result(message)
+            if message["event"] == "ready" and mpc.ready is not None and not mpc.ready.done():
+                mpc.ready.set_result(message)
 
         def on_end() -> None:
-            fail_start(ready, "it has ended")
+            fail_start(mpc.ready, "it has ended")
             self._begin(self._lost(session, mpc, process))
 
         process = await self._starter.start_mpc(session, mpc.service, link, on_event, on_end)
@@ -202,3 +202,20 @@ class FrontMpc:
         if process is not None:
             with contextlib.suppress(OSError):
                 await process.end(why, kill=True)
+
+
+async def _is_there(mpc: SessionMpc) -> bool:
+    """Return whether an MPC process is there; one may have ended of which no notice was taken yet.
+
+    Peers that were told of such a one would try to link to it until they give up.
+    """
+    process = mpc.process
+    if process is None:
+        return False
+    mpc.ready = asyncio.get_running_loop().create_future()
+    process.tell({"call": "ready"})
+    try:
+        await wait_for_start(mpc.ready, "an MPC process")
+    except (OSError, TimeoutError):
+        return False
+    return mpc.process is process

@@ -75,7 +75,8 @@ class SessionMpc:
         credentials: those of the MPC processes of all parties, by rank, once it is linked.
         ends: the ends of their links, by rank, once it is linked.
         starting: held by who starts it.
-        ready: the key of the process that starts; ``None`` before the first.
+        ready: what the process says once it is ready, at its start and when it is asked;
+            ``None`` before the first.
         baseline: bytes of memory that the process had at its start.
     """
 

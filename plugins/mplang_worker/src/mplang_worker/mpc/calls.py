@@ -41,8 +41,8 @@ class MpcCalls:
         failures: what it may tell of its failures.
         limit: bytes that an answer may have.
         seconds: that a run may take.
-        patience: seconds that a call has to end after its run was aborted.
-        give_up: called when it does not, so that another process takes the place of this one.
+        patience: seconds that a call has to end after its run was aborted, and the run itself.
+        give_up: called when either does not, so that another process takes the place of this one.
     """
 
     def __init__(
@@ -132,6 +132,9 @@ class MpcCalls:
     def end(self, run: str, *, failed: bool) -> None:
         """End a run: the MPC process drops what it holds.
 
+        If the run failed, this waits until it has: it may end itself, as native code hangs, and
+        then another one is there for the next run.
+
         Args:
             run: key of the run.
             failed: whether it failed, so that the links of its services may be out of sync.
@@ -142,17 +145,27 @@ class MpcCalls:
         self._fetches.clear()
         if self._sock is None:  # it has ended, so there is nothing to drop
             return
-        message = {"call": "end", "failed": failed}
+        is_asked = failed or self._recorder is not None
+        message = {"call": "end", "failed": failed, "answer": is_asked}
         try:
-            if self._recorder is None:
+            if not is_asked:
                 self._tell(message)
                 return
-            _, spans = self._ask(message)
-            if spans:
+            _, spans = self._ask_to_end(message)
+            if spans and self._recorder is not None:
                 found = read_spans(bytes(spans[0]))
                 self._recorder.take(found.spans, found.dropped, 0.0)
         except Exception as error:  # the next run tells
             log.warning("a run has not ended well in the MPC process: %s", error)
+
+    def _ask_to_end(self, message: dict[str, Any]) -> Answer:
+        timer = threading.Timer(self._patience, self._give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._ask(message)
+        finally:
+            timer.cancel()
 
     def abort(self, run: str, failure: Failure) -> None:
         """End all waiting in a run there, as it has failed here; from any thread.

@@ -76,7 +76,8 @@ class MpcProcess:
         """Serve the front until it ends the session."""
         spec = native_spec(self._given.service)
         declared = {"links": spec.links, "plain": spec.plain}
-        self._calls.send({"event": "ready", "key": self._link_end.public_key, **declared})
+        ready = {"event": "ready", "key": self._link_end.public_key, **declared}
+        self._calls.send(ready)
         waiting: dict[str, Callable[..., Any]] = {
             "introduce": self._link_end.introduce,
             "dial": self._link_end.dial,
@@ -87,6 +88,8 @@ class MpcProcess:
             method = message["call"]
             if method == "log" and file is not None:
                 log_to(file)
+            elif method == "ready":
+                self._calls.send(ready)
             elif method == "link":
                 self._link_end.accept(file)
             elif method == "engine" and file is not None:
@@ -146,12 +149,12 @@ class EngineCalls:
             os._exit(1)
 
     def _take(self, sock: socket.socket, message: Message) -> None:
-        method, records = message["call"], self._recorder is not None
+        method = message["call"]
         if method == "begin":
             self._answer(sock, self._begin, message, [])
         elif method == "abort":
             self._comm.fail(str(message["run"]), Failure(*message["failure"]))
-        elif records:
+        elif message["answer"]:
             self._answer(sock, self._end, message, [])
         else:
             self._end_run(failed=bool(message["failed"]))
