@@ -210,9 +210,16 @@ class Soak:
     # -- what changes
 
     def _change(self) -> None:
-        turn = 0
+        """Change one organization after the other.
+
+        In the second half the last one alone restarts: the others live long enough for the slope
+        of their memory to mean something, and grow if each restart of a peer costs something.
+        """
+        turn, half = 0, (self.begun + self.end) / 2
         while not self._over.wait(self.pause / 2):
             rank = turn // 2 % len(PARTIES)
+            if turn % 2 and time.monotonic() >= half:
+                rank = len(PARTIES) - 1
             if turn % 2:
                 self._restarting = time.monotonic()
                 self.all.restart(rank)

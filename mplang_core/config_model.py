@@ -66,9 +66,12 @@ class StrictModel(BaseModel):
             loc, got = problem["loc"], f", got {_short(problem.get('input'))}"
             if problem["type"] == "missing" or (cls.secret and cls.secret >= {*loc[:1]}):
                 got = ""
-            path = ".".join(map(str, loc)) or "the whole"
+            at_field = f"field {'.'.join(map(str, loc))!r}: " if loc else ""
+            why = problem["msg"]
+            if problem["type"] == "value_error":  # one of our own, whose text says it all
+                why = str(problem["ctx"]["error"])
             meant = cls._meant(loc) if problem["type"] == "extra_forbidden" else ""
-            lines.append(f"{title}: field {path!r}: {problem['msg']}{got}{meant}")
+            lines.append(f"{title}: {at_field}{why}{got}{meant}")
         return "\n".join(lines)
 
     @classmethod

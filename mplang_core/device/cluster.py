@@ -191,6 +191,7 @@ class ClusterSpec(StrictModel):
         if (spec := self.devices.get(name)) is None:
             raise ConfigError(
                 f"{at()}no device {name!r}; this cluster has {', '.join(self.devices)}"
+                + self._devices_of_party(name)
             )
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"
@@ -219,6 +220,18 @@ class ClusterSpec(StrictModel):
             DisclosureError: see :func:`mplang_core.device`.
         """
         return api.device()(fn)(*args, **kwargs)
+
+    def _devices_of_party(self, name: str) -> str:
+        """Return what to add to an error for a name that is that of a party; empty for others."""
+        for node in self.nodes:
+            if node.name == name:
+                own = [
+                    each
+                    for each, spec in self.devices.items()
+                    if list(spec.members) in ([node.rank], [name])
+                ]
+                return f"; the device of party {name} is {' or '.join(own)}" if own else ""
+        return ""
 
     def _members(self, name: str, spec: DeviceSpec) -> Mask:
         by_name = {node.name: node.rank for node in self.nodes}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_core.edsl.context import MPContext, MPObject, Placement, find_ctx
+from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar, data_of
 from mplang_core.edsl.literals import (
     MAX_LITERAL,
@@ -45,6 +45,7 @@ class TracedFunction(ContextBound):
         out_devices: per result its device; ``None`` for none.
         out_uniform: per result whether all holders have the same value.
         captures: the captured values of enclosing contexts.
+        cluster_spec: the cluster that it was traced for; ``None`` if it was not traced here.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class TracedFunction(ContextBound):
     out_devices: tuple[Placement | None, ...]
     out_uniform: tuple[bool, ...]
     captures: tuple[MPObject, ...] = ()
+    cluster_spec: Cluster | None = None
 
     @classmethod
     def of(cls, program: Program) -> TracedFunction:

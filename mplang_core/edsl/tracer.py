@@ -219,6 +219,7 @@ def trace_into(
         tuple(var.device for var in vars),
         tuple(var.uniform for var in vars),
         tuple(captured),
+        inner.cluster_spec,
     )
 
 

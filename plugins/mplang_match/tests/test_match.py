@@ -146,10 +146,18 @@ def test_fewer_in_common_than_asked_for_tell_nothing_else():
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"on": "nobody"}, "no column 'nobody' to match on; there are id, row"),
+        ({"on": "nobody"}, "the table of bank has no column 'nobody', but id, row"),
         ({"on": []}, "on is a column, a list of them"),
-        ({"learn": "nobody"}, "no party 'nobody'"),
-        ({"rows": {"bank": -1}}, "most is a number of keys"),
+        ({"on": [("id", "nobody")]}, "the table of shop has no column 'nobody', but id, row"),
+        ({"learn": "nobody"}, "learn is 'both', 'bank' or 'shop', got 'nobody'"),
+        ({"learn": "P0"}, "learn is 'both', 'bank' or 'shop', got 'P0'"),
+        ({"learn": ["bank"]}, "learn is 'both', 'bank' or 'shop'"),
+        ({"rows": {"bank": -1}}, "rows of bank is a number of keys from 1"),
+        ({"rows": {"bank": 0}}, "rows of bank is a number of keys from 1"),
+        ({"rows": {"bank": "50"}}, "rows of bank is a number of keys from 1"),
+        ({"rows": {"nobody": 5}}, "rows is a number of keys by party, rows="),
+        ({"rows": 50}, "rows is a number of keys by party, rows="),
+        ({"rows": []}, "rows is a number of keys by party, rows="),
         ({"at_least": -1}, "at_least is a number of keys"),
         ({"number": "row"}, "give another name by number="),
         ({"protocol": "NONE"}, "no matcher 'NONE'"),
@@ -170,7 +178,7 @@ def test_what_is_no_table_of_another_party_is_refused():
 
     data = {"bank": {"keys": table(["a"])}, "shop": {"keys": table(["a"])}}
     with mp.Simulator(CLUSTER, data=data) as sim:
-        with pytest.raises(TraceError, match="tables of two parties"):
+        with pytest.raises(TraceError, match="both tables are those of bank"):
             mp.evaluate(sim, twice)
         with pytest.raises(TraceError, match="match takes tables"):
             mp.evaluate(sim, numbers)

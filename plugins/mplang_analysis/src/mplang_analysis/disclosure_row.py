@@ -122,7 +122,7 @@ def _guard(guard: Guard) -> str:
     bounds = [f" k={guard.k}"] if guard.k else []
     bounds += [f" max_share={guard.max_share / WHOLE:g}"] if guard.max_share < WHOLE else []
     bounds += [f" of at most {guard.tried:,} keys"] if guard.tried else []
-    bounds += [f" at_least={guard.least}"] if guard.least else []
+    bounds += [f" with at least {guard.least:,} in common"] if guard.least else []
     return guard.op + "".join(bounds)
 
 

@@ -127,8 +127,8 @@ def disclosure(
             the same at all of them: then all of its holders know it, and where all parties hold
             it, it is public. A program does not tell; a note says where it was assumed.
         stored: the labels of what the parties have in storage, by name and by rank.
-        names: names of the parties by rank; by default those in the cluster of a compiled
-            function, and ``party 0``, … for others.
+        names: names of the parties by rank; by default those in the cluster that a function was
+            traced for, and ``party 0``, … for a program alone.
 
     Raises:
         ConfigError: a name is no text.

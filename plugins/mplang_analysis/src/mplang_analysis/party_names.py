@@ -124,6 +124,12 @@ class PartyNames:
 
 
 def names_of(subject: Any) -> Sequence[str]:
-    """Return the names of the parties in the cluster of a compiled function, where it has one."""
+    """Return the names of the parties in the cluster that a function was traced for.
+
+    Args:
+        subject: a compiled or traced function; a program of another kind has no names.
+    """
     cluster = getattr(subject, "cluster_spec", None)
+    if cluster is None:  # of a function that was compiled for the cluster of any host
+        cluster = getattr(getattr(subject, "traced", None), "cluster_spec", None)
     return [node.name for node in getattr(cluster, "nodes", ())]

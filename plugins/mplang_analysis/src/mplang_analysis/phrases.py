@@ -5,15 +5,31 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.words import BETWEEN_CONDITIONS, phrase_of
-from mplang_core import TableType, TensorType
-from mplang_core.ext import MPLangError, parse_base_type
+from mplang_core import BaseType, TableType, TensorType
+from mplang_core.ext import MPLangError, parse_base_type, printable
 
 MOST_COLUMNS = 12
 """Columns of a table that are named; of others the number is told."""
+
+
+@runtime_checkable
+class Worded(Protocol):
+    """Interface of a type that says in words what its values are."""
+
+    def in_words(self) -> str:
+        """Return what a value is, as in ``51 tokens``."""
+
+    def size_in_words(self, owner: str) -> str:
+        """Return what the size of a value tells, as in ``how many keys bank has``.
+
+        Args:
+            owner: what the party is called that has made it.
+        """
 
 
 def listed(items: Iterable[str]) -> str:
@@ -40,12 +56,8 @@ def amount(kind: str) -> str:
         >>> print(amount('table<["id", "int64"], ["pay", "float64"]>'))
         a table of columns id, pay
     """
-    try:
-        found = parse_base_type(kind)
-    except (MPLangError, ValueError, TypeError):
-        found = None
-    match found:
-        case TensorType(shape=shape):
+    match _read(kind):
+        case TensorType(shape=shape) as found:
             noun = "yes-or-no answer" if found.dtype.value == "bool" else "number"
             if found.dtype.value.startswith("c"):
                 noun = "complex number"
@@ -56,7 +68,33 @@ def amount(kind: str) -> str:
             more = len(columns) - len(names)
             names += [f"and {more} more"] * bool(more)
             return "a table of columns " + ", ".join(names) if columns else "a table"
+        case Worded() as found:
+            return printable(found.in_words())
     return f"a value of type {quoted(kind)}"
+
+
+def size_of(kind: str, owner: str) -> str:
+    """Return what the size of a value tells, of which else nothing is read.
+
+    Args:
+        kind: the type as text.
+        owner: what the party is called that has made it.
+
+    Example:
+        >>> size_of("f32[3]", "bank")
+        'the size of what bank sends it'
+    """
+    found = _read(kind)
+    if isinstance(found, Worded):
+        return printable(found.size_in_words(owner))
+    return f"the size of what {owner} sends it"
+
+
+def _read(kind: str) -> BaseType | None:
+    try:
+        return parse_base_type(kind)
+    except (MPLangError, ValueError, TypeError):
+        return None
 
 
 def amounts(kinds: Sequence[str]) -> str:

@@ -9,14 +9,13 @@ from typing import TypeAlias
 from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import PartyNames, quoted
-from mplang_analysis.phrases import amounts, frequency, listed, place, protected
+from mplang_analysis.phrases import amounts, frequency, listed, place, protected, size_of
 from mplang_analysis.words import What
 
 KINDS = {
     What.PREDICATE: "which way a condition or a loop goes",
     What.INDEX: "which party is asked for a value",
     What.MATCH: "which keys it has in common with {}, and how many",
-    What.SIZE: "the size of what {} sends it",
     What.DURATION: "how long ops of {} take",
     What.FAILURE: "whether an op of {} fails",
 }
@@ -128,6 +127,9 @@ class _Writer:
         kind = row.what
         if row.sender is None and kind in TOGETHER:
             return TOGETHER[kind] + ", which depends on"
+        if kind == What.SIZE:
+            told = {size_of(each, self.names.of(row.sender)): None for each in kinds}
+            return f"{listed(told)}, which depends on"
         if kind in KINDS:
             bounds = f" ({listed(row.guards)})" if kind == What.MATCH and row.guards else ""
             return KINDS[kind].format(self.names.of(row.sender)) + f"{bounds}, which depends on"

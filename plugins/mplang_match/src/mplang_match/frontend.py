@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from mplang_core import ClusterSpec, Mask, MPObject, TableType
 from mplang_core.ext import TraceError, at, context_of, device_of_party, the_holder
+from mplang_match.ops import MAX_KEYS
 from mplang_match.published import published_rows
 
 On: TypeAlias = str | Sequence[str | tuple[str, str]]
@@ -35,8 +36,8 @@ def match(
         on: the column to match on, or several, all of which have to be equal; for those with
             different names pairs ``("id", "customer")``.
         learn: who gets to know which keys are in common: ``"both"``, or the name of one party.
-        rows: by party how many different keys it has at most: nobody learns how many there are.
-            By default the number of rows that its owner publishes of the data set, ``rows:``;
+        rows: by party how many different keys it has at most, as ``{"bank": 50_000}``: nobody
+            learns how many there are. By default the number of rows that its owner publishes of the data set, ``rows:``;
             without one, the other party learns how many different keys there are.
         at_least: how many keys have to be in common; if fewer are, nothing is told but that.
         keep: whether results have the columns that were matched on.
@@ -71,17 +72,32 @@ def match(
         >>> sorted((row["id"], row["spent"]) for row in shop.to_pylist())
         [('a', 30), ('a', 40), ('c', 10)]
     """
-    ctx = context_of(a, b)
     for each in (a, b):
+        if not isinstance(each, MPObject):
+            raise TraceError(
+                f"{at()}match takes tables at their parties, got a {type(each).__name__}: name a "
+                'data set, mp.dataset("bank", "customers"), or put the table there, mp.put("P0", '
+                "table)"
+            )
         if not isinstance(each.base_type, TableType):
             raise TraceError(f"{at()}match takes tables, got {each!r}")
+    ctx = context_of(a, b)
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
     ranks = the_holder(a), the_holder(b)
+    names = [cluster.nodes[rank].name for rank in ranks]
+    if names[0] == names[1]:
+        raise TraceError(
+            f"{at()}match: both tables are those of {names[0]}, where an ordinary join does: "
+            f"mp.device({_device(cluster, a).name!r})(lambda a, b: a.join(b, ...))(a, b)"
+        )
+    pairs = _pairs(on)
+    _check_columns(pairs, (a, b), names)
+    _check_size("at_least", at_least, 0)
     attrs = {
-        "on": _pairs(on),
-        "learn": _learners(cluster, learn, ranks),
-        "most": _most(cluster, rows or {}, ranks, (a, b)),
+        "on": pairs,
+        "learn": _learners(learn, ranks, names),
+        "most": _most({} if rows is None else rows, names, (a, b)),
         "at_least": at_least,
         "keep": keep,
         "number": number,
@@ -112,28 +128,54 @@ def _pair(named: object) -> tuple[str, str] | None:
     return (str(a), str(b)) if isinstance(a, str) and isinstance(b, str) else None
 
 
-def _learners(cluster: ClusterSpec, learn: str, ranks: Sequence[int]) -> Mask:
+def _check_columns(
+    pairs: Sequence[tuple[str, str]], both: Sequence[MPObject], names: Sequence[str]
+) -> None:
+    """Refuse columns that a table does not have."""
+    for pair in pairs:
+        for side, column in enumerate(pair):
+            kind = both[side].base_type
+            assert isinstance(kind, TableType)
+            there = [name for name, _ in kind.columns]
+            if column not in there:
+                raise TraceError(
+                    f"{at()}match: the table of {names[side]} has no column {column!r}, but "
+                    f"{', '.join(there)}; columns of different names are a pair, "
+                    f"on=[(that of {names[0]}, that of {names[1]})], and one that its owner "
+                    "permits only to be matched on is named in mp.dataset(..., match=[...])"
+                )
+
+
+def _check_size(what: str, size: object, least: int) -> None:
+    if type(size) is not int or not least <= size <= MAX_KEYS:
+        raise TraceError(
+            f"{at()}match: {what} is a number of keys from {least} to {MAX_KEYS:,}, got {size!r}"
+        )
+
+
+def _learners(learn: str, ranks: Sequence[int], names: Sequence[str]) -> Mask:
     if learn == "both":
         return Mask.from_ranks(ranks)
-    mask = device_of_party(cluster, learn).mask
-    if mask.first not in ranks:
-        names = " or ".join(repr(cluster.nodes[rank].name) for rank in ranks)
-        raise TraceError(f"{at()}match: learn is 'both', {names}, got {learn!r}")
-    return mask
+    if learn not in names:
+        either = " or ".join(map(repr, names))
+        raise TraceError(f"{at()}match: learn is 'both', {either}, got {learn!r}")
+    return Mask.of(ranks[names.index(learn)])
 
 
 def _most(
-    cluster: ClusterSpec, rows: Mapping[str, int], ranks: Sequence[int], both: Sequence[MPObject]
+    rows: Mapping[str, int], names: Sequence[str], both: Sequence[MPObject]
 ) -> tuple[int | None, ...]:
     """Return how many keys each party has at most: as is asked for, or as its owner publishes."""
-    if not isinstance(rows, Mapping):
-        raise TraceError(f"{at()}match: rows is a number of keys by party, got {rows!r}")
-    by_rank = {device_of_party(cluster, name).mask.first: size for name, size in rows.items()}
-    if not by_rank.keys() <= set(ranks):
-        raise TraceError(f"{at()}match: rows are of the two parties, got {dict(rows)}")
+    if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
+        raise TraceError(
+            f"{at()}match: rows is a number of keys by party, rows={{{names[0]!r}: 50_000, "
+            f"{names[1]!r}: 50_000}}, got {rows!r}"
+        )
+    for name, size in rows.items():
+        _check_size(f"rows of {name}", size, 1)
     return tuple(
-        by_rank[rank] if rank in by_rank else published_rows(table, cluster.nodes[rank].name)
-        for rank, table in zip(ranks, both, strict=True)
+        rows[name] if name in rows else published_rows(table, name)
+        for name, table in zip(names, both, strict=True)
     )
 
 

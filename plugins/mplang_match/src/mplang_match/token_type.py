@@ -34,6 +34,16 @@ class TokensType(BaseType):
         """Size of the messages in bytes, about; ``None`` if the type does not tell."""
         return None if self.count is None else self.count * BYTES
 
+    def in_words(self) -> str:
+        """Return how many there are; see :class:`mplang_analysis.ext.Worded`."""
+        if self.count is None:
+            return "a token for each different key"
+        return f"{self.count:,} tokens, of keys and of none"
+
+    def size_in_words(self, owner: str) -> str:
+        """Return what their number tells, where none is declared."""
+        return f"how many different keys {owner} has, as no rows= bounds it"
+
     def mismatch(self, value: object) -> str | None:
         """Return that no value is of it: tokens are sent, and are no value of a program."""
         return f"{self} has no values, got a {type(value).__name__}"

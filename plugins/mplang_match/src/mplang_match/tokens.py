@@ -111,8 +111,8 @@ def make_tokens(keys: pa.Array, secret: bytes, size: int | None) -> Tokens:
     different, of_keys = np.unique(made, return_inverse=True)
     if size is not None and len(different) > size:
         raise RunError(
-            f"there are more different keys than {size}, which is what rows= of mp.match says, or "
-            "the owner of the data set publishes: say by rows= how many there are at most"
+            f"there are more different keys than {size}, of which nothing is told but that: say by "
+            "rows= of mp.match how many there are at most, or in rows: of the data set"
         )
     count = DUMMIES if size is None else size + DUMMIES - len(different)
     values = np.concatenate([different, np.frombuffer(os.urandom(SIZE * count), f"S{SIZE}")])

@@ -34,6 +34,7 @@ from mplang_worker.process.cgroups import engine_cgroups
 from mplang_worker.process.fork_server import end_with_parent
 from mplang_worker.process.forks import ForkServer
 from mplang_worker.process.imports import check_installed, preload, restrict
+from mplang_worker.process.interned import settle_interned
 from mplang_worker.process.malloc import share_arenas
 from mplang_worker.tls.certificates import Certificates
 
@@ -81,6 +82,8 @@ def run_worker(
         restrict(config.plugins)
         check_data(config)
         engines = Engines(config, certificates, warm, cgroups, file)
+        if forks is None:  # a fork has what its parent has settled
+            settle_interned()
         _run(config, certificates, engines, listening, ready, start_timeout)
 
 

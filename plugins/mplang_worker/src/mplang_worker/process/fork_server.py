@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from mplang_core.ext import ConfigError
 from mplang_worker.process.end import end_process
+from mplang_worker.process.interned import settle_interned
 from mplang_worker.process.name import name_process
 from mplang_worker.wire import ipc
 
@@ -65,6 +66,7 @@ def _serve(modules: Sequence[str], number: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, there are no exit codes
     with _gc_paused():
         first, *_ = [importlib.import_module(name) for name in modules]
+    settle_interned()
     gc.freeze()  # so that a child does not copy it when it collects garbage
     _Server(socket.socket(fileno=number), first).serve()
 
@@ -132,6 +134,7 @@ class _Server:
         self._prepared = argument
         while self._spares:
             self._spares.popitem()[1].close()  # which ends them
+        settle_interned()
         gc.collect()
         gc.freeze()
         return {"prepared": done}
