@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.words import BETWEEN_CONDITIONS, phrase_of
-from mplang_core import BaseType, TableType, TensorType
+from mplang_core import TableType, TensorType
 from mplang_core.ext import MPLangError, parse_base_type, printable
 
 MOST_COLUMNS = 12
@@ -90,7 +90,7 @@ def size_of(kind: str, owner: str) -> str:
     return f"the size of what {owner} sends it"
 
 
-def _read(kind: str) -> BaseType | None:
+def _read(kind: str) -> object:
     try:
         return parse_base_type(kind)
     except (MPLangError, ValueError, TypeError):

@@ -37,8 +37,9 @@ def match(
             different names pairs ``("id", "customer")``.
         learn: who gets to know which keys are in common: ``"both"``, or the name of one party.
         rows: by party how many different keys it has at most, as ``{"bank": 50_000}``: nobody
-            learns how many there are. By default the number of rows that its owner publishes of the data set, ``rows:``;
-            without one, the other party learns how many different keys there are.
+            learns how many there are. By default the number of rows that its owner
+            publishes of the data set, ``rows:``; without one, the other party learns how many
+            different keys there are.
         at_least: how many keys have to be in common; if fewer are, nothing is told but that.
         keep: whether results have the columns that were matched on.
         number: name of the column with the numbers of the keys in common.
@@ -76,8 +77,7 @@ def match(
         if not isinstance(each, MPObject):
             raise TraceError(
                 f"{at()}match takes tables at their parties, got a {type(each).__name__}: name a "
-                'data set, mp.dataset("bank", "customers"), or put the table there, mp.put("P0", '
-                "table)"
+                "data set of the party, or have it put the table on its device first"
             )
         if not isinstance(each.base_type, TableType):
             raise TraceError(f"{at()}match takes tables, got {each!r}")
@@ -88,8 +88,8 @@ def match(
     names = [cluster.nodes[rank].name for rank in ranks]
     if names[0] == names[1]:
         raise TraceError(
-            f"{at()}match: both tables are those of {names[0]}, where an ordinary join does: "
-            f"mp.device({_device(cluster, a).name!r})(lambda a, b: a.join(b, ...))(a, b)"
+            f"{at()}match: both tables are those of {names[0]}; there, on device "
+            f"{_device(cluster, a).name}, they are joined as any two tables"
         )
     pairs = _pairs(on)
     _check_columns(pairs, (a, b), names)
@@ -142,7 +142,7 @@ def _check_columns(
                     f"{at()}match: the table of {names[side]} has no column {column!r}, but "
                     f"{', '.join(there)}; columns of different names are a pair, "
                     f"on=[(that of {names[0]}, that of {names[1]})], and one that its owner "
-                    "permits only to be matched on is named in mp.dataset(..., match=[...])"
+                    f"permits only to be matched on is named, mp.dataset(…, match=[{column!r}])"
                 )
 
 
