@@ -12,6 +12,7 @@ from mplang_analysis.party_names import (
     quoted as quoted,
     quoted_line as quoted_line,
 )
+from mplang_analysis.phrases import Worded as Worded
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
 from mplang_analysis.source_names import (

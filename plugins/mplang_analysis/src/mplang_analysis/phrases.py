@@ -73,21 +73,25 @@ def amount(kind: str) -> str:
     return f"a value of type {quoted(kind)}"
 
 
-def size_of(kind: str, owner: str) -> str:
-    """Return what the size of a value tells, of which else nothing is read.
+def sizes_of(kinds: Sequence[str], owner: str) -> str:
+    """Return what the sizes of values tell, of which else nothing is read.
 
     Args:
-        kind: the type as text.
-        owner: what the party is called that has made it.
+        kinds: their types as text.
+        owner: what the party is called that has made them.
 
     Example:
-        >>> size_of("f32[3]", "bank")
+        >>> sizes_of(["f32[3]", "f32[4]"], "bank")
         'the size of what bank sends it'
     """
-    found = _read(kind)
-    if isinstance(found, Worded):
-        return printable(found.size_in_words(owner))
-    return f"the size of what {owner} sends it"
+    types = map(_read, kinds)
+    texts = [
+        printable(each.size_in_words(owner))
+        if isinstance(each, Worded)
+        else f"the size of what {owner} sends it"
+        for each in types
+    ]
+    return listed(dict.fromkeys(texts))
 
 
 def _read(kind: str) -> object:

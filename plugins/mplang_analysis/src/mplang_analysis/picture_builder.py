@@ -10,7 +10,7 @@ from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import PartyNames, quoted
-from mplang_analysis.phrases import amounts, listed, protected, size_of
+from mplang_analysis.phrases import amounts, listed, protected, sizes_of
 from mplang_analysis.picture import Picture
 from mplang_analysis.words import What, When
 from mplang_core import Program
@@ -185,16 +185,11 @@ class _Marks:
             return list(range(len(self.lane) + 1))
         return [len(self.lane) if row.receiver == "host" else self.lane[row.receiver]]
 
-    def sizes(self, row: DisclosureRow, payloads: Sequence[str]) -> str:
-        """Return what the sizes of what is sent tell."""
-        told = {size_of(each, self.names.of(row.sender)): None for each in payloads}
-        return listed(told)
-
     def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
         """Return what a mark says; of what several receivers get that it is for each."""
         what = row.what
         if what in TEXTS or what == What.SIZE:
-            text = TEXTS.get(what) or self.sizes(row, payloads)
+            text = TEXTS.get(what) or sizes_of(payloads, self.names.of(row.sender))
             if what == What.CHANGE and row.sender is None:
                 text = f"every other party {text}"
             others = len(set(row.lines) - {row.line})

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import PartyNames, quoted
-from mplang_analysis.phrases import amounts, frequency, listed, place, protected, size_of
+from mplang_analysis.phrases import amounts, frequency, listed, place, protected, sizes_of
 from mplang_analysis.words import What
 
 KINDS = {
@@ -128,8 +128,7 @@ class _Writer:
         if row.sender is None and kind in TOGETHER:
             return TOGETHER[kind] + ", which depends on"
         if kind == What.SIZE:
-            told = {size_of(each, self.names.of(row.sender)): None for each in kinds}
-            return f"{listed(told)}, which depends on"
+            return f"{sizes_of(kinds, self.names.of(row.sender))}, which depends on"
         if kind in KINDS:
             bounds = f" ({listed(row.guards)})" if kind == What.MATCH and row.guards else ""
             return KINDS[kind].format(self.names.of(row.sender)) + f"{bounds}, which depends on"

@@ -158,7 +158,7 @@ class MpcCalls:
         except Exception as error:  # the next run tells
             log.warning("a run has not ended well in the MPC process: %s", error)
 
-    def _ask_to_end(self, message: dict[str, Any]) -> Answer:
+    def _ask_to_end(self, message: mpc_channel.Message) -> Answer:
         timer = threading.Timer(self._patience, self._give_up)
         timer.daemon = True
         timer.start()

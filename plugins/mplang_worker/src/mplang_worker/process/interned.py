@@ -17,7 +17,7 @@ ENOUGH = 100_000  # more than are in use, which is the room that such a table ha
 
 
 def settle_interned() -> None:
-    """Have the table rebuilt now, once what a process imports is there; it takes 20 ms.
+    """Rebuild the table now, once what a process imports is there; it takes 20 ms.
 
     A process that is forked afterwards shares its pages, and it grows in none of them.
     """
