@@ -194,18 +194,26 @@ def _check_conditions(code: bytes) -> None:
             raise SecretLoopError
 
 
+_CHOICES = (
+    ("sigmoid_mode", "sigmoid_mode", "SigmoidMode"),
+    ("exp_mode", "fxp_exp_mode", "ExpMode"),
+    ("sort_method", "sort_method", "SortMethod"),
+)
+"""Settings of :class:`SpuConfig` that are a choice, with libspu's names for the field and type."""
+
+
 def runtime_config(config: Mapping[str, Any]) -> Any:
     """Return libspu's form of a configuration."""
     made = libspu.RuntimeConfig()
     made.protocol = getattr(libspu.ProtocolKind, config["protocol"])
     made.field = getattr(libspu.FieldType, config["field"])
     made.fxp_fraction_bits = config["fxp_fraction_bits"]
-    for name, enum in (("sigmoid_mode", "SigmoidMode"), ("exp_mode", "ExpMode")):
-        mode = config.get(name, "default")
-        if mode != "default":
-            prefix = name.removesuffix("_mode").upper()
-            value = getattr(getattr(libspu.RuntimeConfig, enum), f"{prefix}_{mode.upper()}")
-            setattr(made, "fxp_exp_mode" if name == "exp_mode" else name, value)
+    for name, field, enum in _CHOICES:
+        choice = config.get(name, "default")
+        if choice != "default":
+            prefix = name.partition("_")[0].upper()
+            value = getattr(getattr(libspu.RuntimeConfig, enum), f"{prefix}_{choice.upper()}")
+            setattr(made, field, value)
     return made
 
 

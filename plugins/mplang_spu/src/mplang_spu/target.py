@@ -17,6 +17,7 @@ class Target:
         protocol: ``ABY3``, ``CHEETAH`` or ``SEMI2K``.
         field: ``FM32``, ``FM64`` or ``FM128``.
         fxp: the fraction bits of a float.
+        sort_method: how rows are sorted; see :class:`SpuConfig`.
 
     Example:
         >>> target = Target("ABY3", "FM64", 18)
@@ -27,11 +28,22 @@ class Target:
     protocol: str
     field: str
     fxp: int
+    sort_method: str | None = None
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Target:
         """Return the target of a device's configuration."""
-        return cls(config["protocol"], config["field"], config["fxp_fraction_bits"])
+        return cls(
+            config["protocol"],
+            config["field"],
+            config["fxp_fraction_bits"],
+            config.get("sort_method"),
+        )
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether an ascending sort leaves equal rows in their order."""
+        return self.protocol != "CHEETAH" and self.sort_method in (None, "radix")
 
     @property
     def bits(self) -> int:

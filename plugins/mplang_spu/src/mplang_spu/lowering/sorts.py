@@ -35,14 +35,14 @@ def sort_largest(rewriter: Rewriter) -> None:
 
 
 def sort_by_place(rewriter: Rewriter) -> None:
-    """Sort by place where keys are equal, on CHEETAH, and in descending order.
+    """Sort by place where keys are equal, on CHEETAH, by other methods, and in descending order.
 
-    libspu's quick sort on CHEETAH gives equal elements another order each time, and its messages
-    tell how many there are. Places make them differ: it compares what it has shuffled. On other
-    protocols a descending sort has equal elements backwards.
+    libspu's quick sort gives equal elements another order each time, and its messages tell how many
+    there are. Places make them differ: it compares what it has shuffled. A network swaps equal
+    ones, and by a radix sort, the default of other protocols, a descending sort has them backwards.
     """
     for op in rewriter.ops("sort"):
-        if rewriter.target.protocol != "CHEETAH" and not _descends(op):
+        if rewriter.target.keeps_order and not _descends(op):
             continue
         axis, count = ir.IntegerAttr(op.attributes["dimension"]).value, len(op.operands)
         own = next((i for i, v in enumerate(op.operands) if _is_places(v, axis)), count)
