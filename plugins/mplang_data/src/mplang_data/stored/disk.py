@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from mplang_data.stored.entry import StoreError
 
@@ -19,18 +18,24 @@ BLOCK = 1 << 20  # bytes
 ROOM = 16 << 20  # bytes that a disk has left, or little can be stored
 
 
-class _Fixed(io.RawIOBase):
+class FixedReader:
+    """Reader of a file as long as it is now, whoever else reads from its descriptor.
+
+    It takes no more memory than the file has bytes.
+
+    Args:
+        file: the descriptor, which stays open.
+    """
+
     def __init__(self, file: int) -> None:
         self._file = file
         self._at, self._end = 0, os.fstat(file).st_size
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        count = os.preadv(self._file, [memoryview(buffer)[: self._end - self._at]], self._at)
-        self._at += count
-        return count
+    def read(self, size: int, /) -> bytes:
+        """Return as many bytes, or fewer; none at the end."""
+        chunk = os.pread(self._file, min(size, self._end - self._at), self._at)
+        self._at += len(chunk)
+        return chunk
 
 
 def shortage(folder: Path) -> str:
@@ -45,18 +50,12 @@ def shortage(folder: Path) -> str:
     return "" if free >= ROOM else f"its disk has {free} bytes left"
 
 
-def reader(file: int) -> io.BufferedReader:
-    """Return a file as long as it is now, whoever else reads from its descriptor.
-
-    Args:
-        file: the descriptor, which stays open.
-    """
-    return io.BufferedReader(_Fixed(file), BLOCK)
-
-
 def sha256_of(file: int) -> str:
     """Return the SHA-256 of a file by its descriptor, in hex."""
-    return hashlib.file_digest(reader(file), "sha256").hexdigest()
+    digest, reader = hashlib.sha256(), FixedReader(file)
+    while chunk := reader.read(BLOCK):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def size_of(folder: Path) -> int:

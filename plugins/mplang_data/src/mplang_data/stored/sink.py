@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -27,12 +26,12 @@ from mplang_core.ext import ConfigError
 from mplang_data.description import check_name
 from mplang_data.stored.disk import (
     BLOCK,
+    FixedReader,
     at,
     discard,
     flush,
     make,
     new,
-    reader,
     remove,
     sha256_of,
     shortage,
@@ -209,13 +208,14 @@ class Sink:
     ) -> None:
         sums = {}
         for name, given, is_secret in files:
-            source = reader(given)
+            source = FixedReader(given)
             with open(at(folder, name), "x+b") as file:
                 if is_secret:
                     assert self._key is not None
                     seal(self._key, _about(owner, entry, name), source, file)
                 else:
-                    shutil.copyfileobj(source, file, BLOCK)
+                    while block := source.read(BLOCK):
+                        file.write(block)
                 flush(file)
                 sums[name] = sha256_of(file.fileno())
         with open(at(folder, ENTRY), "xb") as file:
@@ -477,7 +477,7 @@ class OpenedFile(NamedTuple):
         """
         assert self.about is not None
         assert self.key is not None
-        unseal(self.key, self.about, reader(self.file), out)
+        unseal(self.key, self.about, FixedReader(self.file), out)
 
 
 def owner_of(folder: Path) -> str:
