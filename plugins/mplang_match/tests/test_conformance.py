@@ -52,7 +52,9 @@ class TestPartyOps(PartyOpSuite):
     family = "match"
     samples = (
         PartySample("match.match", match_of(), X, name="both"),
-        PartySample("match.match", match_of(learn="P1", rows={"P0": 9, "P1": 9}), X, name="one"),
+        PartySample(
+            "match.match", match_of(learn="node1", rows={"node0": 9, "node1": 9}), X, name="one"
+        ),
     )
 
 

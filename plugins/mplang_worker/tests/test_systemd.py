@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -151,20 +149,22 @@ def test_systemd_rates_the_unit_as_confined(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+# not between fork and exec: libraries of the tests have threads that do not survive a fork
+UNPRIVILEGED = """
+import ctypes, os, resource, sys
 
-
-def give_up():
-    """Do to this process what some of the unit's settings do."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.umask(0o077)
-    for capability in range(64):
-        _libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
-    if _libc.prctl(38, 1, 0, 0, 0):  # PR_SET_NO_NEW_PRIVS
-        raise OSError("no new privileges")
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    if _libc.capset(header, bytes(24)):
-        raise OSError("capset")
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+os.umask(0o077)
+libc = ctypes.CDLL(None, use_errno=True)
+for capability in range(64):
+    libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+if libc.prctl(38, 1, 0, 0, 0):  # PR_SET_NO_NEW_PRIVS
+    raise OSError("no new privileges")
+if libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), bytes(24)):
+    raise OSError("capset")
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+"""Does to a process what some of the unit's settings do, and becomes the command."""
 
 
 def test_a_worker_runs_without_privileges_and_notifies(tmp_path):
@@ -174,9 +174,10 @@ def test_a_worker_runs_without_privileges_and_notifies(tmp_path):
     told.bind(f"\0mplang-{os.getpid()}")
     told.settimeout(60)
     tmp_path.chmod(0o500)
+    worker = ["-P", "-m", "mplang_cli.cli", "worker", "-c", "alice.yaml"]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "mplang_cli.cli", "worker", "-c", "alice.yaml"],
-        cwd=tmp_path, preexec_fn=give_up, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", UNPRIVILEGED, *worker],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "NOTIFY_SOCKET": f"@mplang-{os.getpid()}"},
     )  # fmt: skip
     try:
