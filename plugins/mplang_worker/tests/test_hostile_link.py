@@ -189,7 +189,8 @@ def link(worker):
         joining = pool.submit(worker.join, name, [{"link": "0" * 32}, mine])
         yield mine["link"]
         assert worker.ask("DELETE", f"/v1/sessions/{name}").status == 200
-        assert joining.result(DEADLINE).status == 503  # no peer has come
+        # no peer has come; or the request has, after the session's end, on a busy machine
+        assert joining.result(DEADLINE).status in (503, 404)
 
 
 def test_a_peer_that_does_not_come():
