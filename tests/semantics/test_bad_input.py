@@ -90,6 +90,12 @@ def test_an_unknown_device():
         trace(lambda: mp.device("P7")(lambda x: x)(mp.constant(1)))
 
 
+def test_the_name_of_a_party_where_that_of_a_device_is_meant():
+    cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
+    with pytest.raises(ConfigError, match="no device 'shop'; .*the device of party shop is P1"):
+        cluster.device("shop")
+
+
 def test_a_plain_value_of_one_party_at_another_without_put():
     def program():
         return mp.device("P1")(lambda x: x)(mp.put("P0", 1))

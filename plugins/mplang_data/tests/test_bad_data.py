@@ -14,6 +14,7 @@ import yaml
 from mplang_data import DataSet, Description, SourceError
 from mplang_data.ext import check_data_set
 from mplang_data.holding import read_data_sets
+from mplang_http import LocalCluster
 from mplang_tables import to_padded, to_tensor
 from mplang_worker.base.config import WorkerConfig
 from mplang_worker.front.data_sets import check_data
@@ -310,7 +311,7 @@ def test_rows_beyond_the_bound_of_a_tensor(folder):
         ({"columns": {}}, "has columns, or is an array"),
         ({"array": "f64[3]"}, "has columns, or is an array"),
         ({"columns": {"a": "int65"}}, "column 'a' is of the type 'int65'"),
-        ({"columns": {"id": "string"}}, "id may be matched on, and so cannot be read"),
+        ({"columns": {"id": "string"}}, "DataSet: id may be matched on, and so cannot be read"),
         ({"rows": -1}, "greater than or equal to 0"),
         ({"rows": True}, "valid integer"),
         ({"rows": 10**40}, "less than or equal"),
@@ -329,6 +330,15 @@ def test_a_wrong_field_of_a_data_set_is_named(fields, told):
         read_data_sets({"people": given}, "/")
     with pytest.raises(ConfigError, match=told):
         on_simulator({"bank": {"people": given}}).__enter__()
+
+
+@pytest.mark.parametrize("described", ["people.csv", None, ["csv:people.csv"], 7])
+def test_a_data_set_without_fields_is_named(described):
+    told = "field 'data.people': expected its fields, as {'source': 'csv:people.csv'"
+    with pytest.raises(ConfigError, match=told):
+        read_data_sets({"people": described}, "/")
+    with pytest.raises(ConfigError, match=told):
+        LocalCluster(["bank"], data={"bank": {"people": described}})
 
 
 def test_places_are_relative_to_the_file_that_names_them(folder, tmp_path_factory):

@@ -192,7 +192,7 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
     found, wrong = {}, []
     for name, each in fields.items():
         try:
-            made = each if isinstance(each, DataSet) else DataSet(**each)
+            made = each if isinstance(each, DataSet) else DataSet(**_fields_of(each))
             found[check_name(name)] = made.at(folder)
         except ValidationError as error:
             wrong.append(f"field 'data.{name}': {DataSet.explain(error, each)}")
@@ -201,6 +201,20 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
     if wrong:
         raise ConfigError("\n".join(wrong))
     return found
+
+
+def _fields_of(described: object) -> Mapping[str, Any]:
+    """Return the fields of a description.
+
+    Raises:
+        ConfigError: it has none, as the path of a file, which a simulator takes.
+    """
+    if isinstance(described, Mapping):
+        return described
+    raise ConfigError(
+        "expected its fields, as {'source': 'csv:people.csv', 'columns': {'id': 'string'}}, got "
+        f"{described!r:.80}; `mplang data schema people.csv` proposes them"
+    )
 
 
 def _check_unit(data_set: DataSet) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from mplang_core import ClusterSpec, Mask, MPObject, TableType
 from mplang_core.ext import TraceError, at, context_of, device_of_party, the_holder
-from mplang_match.ops import MAX_KEYS
+from mplang_match.ops import MAX_KEYS, is_size
 from mplang_match.published import published_rows
 
 On: TypeAlias = str | Sequence[str | tuple[str, str]]
@@ -37,9 +37,9 @@ def match(
             different names pairs ``("id", "customer")``.
         learn: who gets to know which keys are in common: ``"both"``, or the name of one party.
         rows: by party how many different keys it has at most, as ``{"bank": 50_000}``: nobody
-            learns how many there are. By default the number of rows that its owner
-            publishes of the data set, ``rows:``; without one, the other party learns how many
-            different keys there are.
+            learns how many there are. By default the number of rows that its owner publishes of
+            the data set, ``rows:``; without one, the other party learns how many different keys
+            there are.
         at_least: how many keys have to be in common; if fewer are, nothing is told but that.
         keep: whether results have the columns that were matched on.
         number: name of the column with the numbers of the keys in common.
@@ -147,7 +147,7 @@ def _check_columns(
 
 
 def _check_size(what: str, size: object, least: int) -> None:
-    if type(size) is not int or not least <= size <= MAX_KEYS:
+    if not is_size(size) or size < least:
         raise TraceError(
             f"{at()}match: {what} is a number of keys from {least} to {MAX_KEYS:,}, got {size!r}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from mplang_analysis import Matches
 from mplang_tables import check_table
@@ -93,9 +93,9 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     if attrs["protocol"] not in names():
         raise ValueError(f"no matcher {attrs['protocol']!r} is installed; {', '.join(names())} are")
     most = attrs["most"]
-    if len(most) != 2 or not all(each is None or _is_size(each) for each in most):
+    if len(most) != 2 or not all(each is None or is_size(each) for each in most):
         raise ValueError(f"most is a number of keys or none for each party, got {most}")
-    if not _is_size(attrs["at_least"]):
+    if not is_size(attrs["at_least"]):
         raise ValueError(f"at_least is a number of keys, got {attrs['at_least']}")
     return [
         MPType(result_type(table, [pair[side] for pair in attrs["on"]], attrs), Mask.of(rank))
@@ -104,7 +104,8 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     ]
 
 
-def _is_size(number: object) -> bool:
+def is_size(number: object) -> TypeGuard[int]:
+    """Return whether something is a number of keys."""
     return type(number) is int and 0 <= number <= MAX_KEYS
 
 

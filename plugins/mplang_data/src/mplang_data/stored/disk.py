@@ -31,7 +31,7 @@ class FixedReader:
         self._file = file
         self._at, self._end = 0, os.fstat(file).st_size
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int = BLOCK, /) -> bytes:
         """Return as many bytes, or fewer; none at the end."""
         chunk = os.pread(self._file, min(size, self._end - self._at), self._at)
         self._at += len(chunk)

@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -214,8 +215,7 @@ class Sink:
                     assert self._key is not None
                     seal(self._key, _about(owner, entry, name), source, file)
                 else:
-                    while block := source.read(BLOCK):
-                        file.write(block)
+                    shutil.copyfileobj(source, file, BLOCK)
                 flush(file)
                 sums[name] = sha256_of(file.fileno())
         with open(at(folder, ENTRY), "xb") as file:

@@ -99,7 +99,6 @@ class LocalCluster:
         self._lines: list[socket.socket] = []
         options["mode"] = mode
         self._data = data or {}
-        _check_data(self._data)
         self._gates, self._controls = gates or {}, controls or {}
         self._sink = Path(self._folder.name if sink is None else sink).absolute() / "sinks"
         self._listening = {name: socket.create_server(_ANY_PORT) for name in self._names}
@@ -142,10 +141,7 @@ class LocalCluster:
                 self.tls = self._files["host"]
             fields = {"tls": self._files[name], "coordinators": ("host",), **fields}
         reader = fields["coordinators"][0] if tls else "local"
-        fields["data"] = {
-            data_set: {"readers": [reader], **each}
-            for data_set, each in self._data.get(name, {}).items()
-        }
+        fields["data"] = _read_by(reader, self._data.get(name, {}))
         if name in self._gates:
             fields["gate"] = self._gates[name]
         if name in self._controls:
@@ -351,21 +347,11 @@ def _last_lines(log: Path | None) -> str:
     return "\n  ".join([f"the end of its log, {log}:", *lines[-LAST_LINES:]])
 
 
-def _check_data(data: Mapping[str, Mapping[str, object]]) -> None:
-    """Refuse data sets that are none of a configuration, such as what a simulator takes.
-
-    Raises:
-        ConfigError: one is not.
-    """
-    for worker, data_sets in data.items():
-        if not isinstance(data_sets, Mapping):
-            raise ConfigError(
-                f"data of worker {worker!r}: expected data sets by name, got {data_sets!r}"
-            )
-        for name, each in data_sets.items():
-            if not isinstance(each, Mapping):
-                raise ConfigError(
-                    f"data of worker {worker!r}: data set {name!r} is described as in a worker's "
-                    "configuration, {'source': 'csv:people.csv', 'columns': {'id': 'string'}}, got "
-                    f"{each!r:.80}; `mplang data schema people.csv` proposes a description"
-                )
+def _read_by(reader: str, data: object) -> object:
+    """Return data sets with a reader where they name none; what is none of them is told later."""
+    if not isinstance(data, Mapping):
+        return data
+    return {
+        name: {"readers": [reader], **each} if isinstance(each, Mapping) else each
+        for name, each in data.items()
+    }

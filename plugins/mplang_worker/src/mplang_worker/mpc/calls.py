@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import select
 import socket
@@ -159,9 +160,7 @@ class MpcCalls:
             log.warning("a run has not ended well in the MPC process: %s", error)
 
     def _ask_to_end(self, message: mpc_channel.Message) -> Answer:
-        timer = threading.Timer(self._patience, self._give_up)
-        timer.daemon = True
-        timer.start()
+        timer = self._begin_patience(self._give_up)
         try:
             return self._ask(message)
         finally:
@@ -181,9 +180,14 @@ class MpcCalls:
             if self._sock is not None:
                 mpc_channel.send(self._sock, message)
         if run == self._called:
-            timer = self._timer = threading.Timer(self._patience, self._replace, [run])
-            timer.daemon = True
-            timer.start()
+            self._timer = self._begin_patience(functools.partial(self._replace, run))
+
+    def _begin_patience(self, over: Callable[[], None]) -> threading.Timer:
+        """Start a timer that calls a function once the patience is over."""
+        timer = threading.Timer(self._patience, over)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _replace(self, run: str) -> None:
         if run == self._called:

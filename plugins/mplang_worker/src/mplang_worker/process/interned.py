@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 
 ENOUGH = 100_000  # more than are in use, which is the room that such a table has at most
+STAY = sys.version_info[:2] == (3, 12)  # its strings stay for good once they are interned
 
 
 def settle_interned() -> None:
@@ -21,5 +22,7 @@ def settle_interned() -> None:
 
     A process that is forked afterwards shares its pages, and it grows in none of them.
     """
+    if STAY:
+        return
     for number in range(ENOUGH):
         sys.intern(f"mplang {number}")  # which nobody keeps
