@@ -9,9 +9,11 @@ import pytest
 from matching import CLUSTER, check, matched, table
 from mplang_confinement import MemoryFolders, memory_folders
 from mplang_match import apart
+from mplang_match.service import MatchRequest
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
+from mplang_core.errors import CommError, PartyError
+from mplang_core.ext import Communicator
 
 A, B = ["a", "b", "c"], ["b", "c", "d"]
 
@@ -45,3 +47,30 @@ def test_a_matcher_that_ends_is_told_and_the_next_match_has_another(monkeypatch)
         run()
     apart._idle.clear()
     run()
+
+
+class Failing(Communicator):
+    """Communicator to a party that has failed."""
+
+    rank = 0
+
+    def send(self, to_rank, key, data):
+        raise CommError("party 1 has failed: there are more keys than 50")
+
+    recv = send
+
+    def open(self, run):
+        pass
+
+    def close(self, run):
+        pass
+
+    def abort(self, run, reason):
+        pass
+
+
+def test_who_fails_is_told_where_another_waits_for_it():
+    request = MatchRequest(protocol="RR22", key="r/1", peer=1, learns=True)
+    tokens = b"".join(b"%032x\n" % i for i in range(3))
+    with pytest.raises(CommError, match=r"party 1 has failed: there are more keys than 50"):
+        apart.match(Failing(), request, memoryview(tokens))

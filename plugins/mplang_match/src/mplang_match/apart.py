@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from mplang_confinement import MemoryFolders
 
 from mplang_core.ext import Communicator, Failure, RunError
-from mplang_match.pipe import Pipe
+from mplang_match.pipe import Pipe, PipeEndedError
 from mplang_match.service import MatchRequest
 
 _idle: deque[MatcherProcess] = deque(maxlen=4)  # of this process, which wait for a matching
@@ -93,7 +93,7 @@ class MatcherProcess:
                     case _:
                         failure = Failure(message["kind"], message["text"]).error()
                         raise self._failed or failure
-        except (EOFError, OSError) as error:
+        except PipeEndedError as error:
             self._end()
             raise RunError("the process of the matcher has ended") from error
         except BaseException:
@@ -108,7 +108,7 @@ class MatcherProcess:
         except BaseException as error:
             self._failed = error
             answer, data = {"what": "failed", "key": key}, b""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(PipeEndedError):
             self._pipe.send(answer, data)
 
 

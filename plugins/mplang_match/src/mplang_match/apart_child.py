@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from mplang_core.ext import CommError, Communicator, Failure
-from mplang_match.pipe import Message, Pipe
+from mplang_match.pipe import Message, Pipe, PipeEndedError
 from mplang_match.service import MatchRequest, run_matcher
 
 FOREVER = 1e6  # seconds: the party's own communicator has the deadline
@@ -82,7 +82,7 @@ def main(number: int) -> None:
     while True:
         try:
             message, data = pipe.receive()
-        except (EOFError, OSError):
+        except PipeEndedError:
             os._exit(0)
         if "what" in message and party is not None:
             party.communicator.deliver(message, data)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 Message: TypeAlias = dict[str, Any]
+
+
+class PipeEndedError(Exception):
+    """The other end of a pipe has gone.
+
+    It is no ``OSError``: a :class:`mplang_core.errors.CommError` is one, too, and is no end of the
+    pipe over which the messages of a party's links go.
+    """
 
 
 class Pipe:
@@ -25,9 +35,9 @@ class Pipe:
         """Send a message.
 
         Raises:
-            OSError: the other end has gone.
+            PipeEndedError: the other end has gone.
         """
-        with self._sending:
+        with self._sending, _ending():
             self._connection.send_bytes(json.dumps(message).encode())
             self._connection.send_bytes(data)
 
@@ -35,12 +45,20 @@ class Pipe:
         """Wait for a message.
 
         Raises:
-            EOFError: the other end has gone.
-            OSError: likewise.
+            PipeEndedError: the other end has gone.
         """
-        message = json.loads(self._connection.recv_bytes())
-        return message, self._connection.recv_bytes()
+        with _ending():
+            message = json.loads(self._connection.recv_bytes())
+            return message, self._connection.recv_bytes()
 
     def close(self) -> None:
         """Close this end."""
         self._connection.close()
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        raise PipeEndedError from error

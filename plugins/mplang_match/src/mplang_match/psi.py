@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -18,9 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from mplang_core.ext import MPLangError, RunError
+from mplang_match.lines import SIZE, TEXT
 from mplang_match.matcher import LEFT, MatchLink
 
 COLUMN = b"token\n"
+
+SMALLEST = {"KKRT": 4096}
+"""How many tokens a protocol matches at least, at the party that learns what is in common.
+
+KKRT places that party's set in a table by cuckoo hashing, and libpsi fails if it has not found a
+place for each in 128 rounds: once in some thousand times for 30 tokens, and once in some ten
+million from this size on, by a simulation of it. What decides is the tokens, which are random.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class PsiMatcher:
             with source.open("wb") as file:
                 file.write(COLUMN)
                 file.write(tokens)
+                if learns:
+                    file.write(_more(SMALLEST.get(self.protocol, 0) - len(tokens) // TEXT))
             _Psi(self.protocol, link, str(source), str(target), learns).run()
             common = memoryview(_read(target)) if learns else None
         if link.folder:
@@ -121,6 +133,11 @@ def _config(protocol: str, link: MatchLink, source: str, target: str, learns: bo
         input_params=libpsi.InputParams(path=source, selected_keys=["token"], keys_unique=True),
         output_params=libpsi.OutputParams(path=target, disable_alignment=True),
     )
+
+
+def _more(count: int) -> bytes:
+    """Return random tokens, which are in common with nobody."""
+    return b"".join(b"%s\n" % os.urandom(SIZE).hex().encode() for _ in range(count))
 
 
 def _read(path: Path) -> bytes:
