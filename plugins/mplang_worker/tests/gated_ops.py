@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
@@ -9,6 +10,8 @@ from mplang_testing.waiting import wait_until
 
 import mplang_core as mp
 from mplang_core.errors import RunError
+
+log = logging.getLogger("mplang.tests.gated")
 
 
 @mp.simple_op("gated.wait", reads=())
@@ -31,5 +34,6 @@ def fail(x: mp.TensorType, *, gate: str) -> mp.TensorType:
 
 @mp.kernel("gated.fail")
 def _fail(ctx: Any, x: Any, *, gate: str) -> Any:
+    log.warning("gated.fail waits")
     wait_until(lambda: os.path.exists(gate), gate)
     raise RunError("the gate is open")

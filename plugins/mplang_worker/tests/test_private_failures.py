@@ -336,7 +336,7 @@ def test_a_run_that_was_cancelled_counts_if_it_fails(workers, tmp_path):
 
         def cancel():
             path = ("v1", "sessions", host.session, "jobs")
-            wait_until(lambda: made.request("GET", *path)["jobs"])
+            wait_until(lambda: "gated.fail waits" in (tmp_path / "node0.log").read_text())
             made.request("DELETE", *path, f"{host.session}-0")
 
         thread = threading.Thread(target=cancel)
