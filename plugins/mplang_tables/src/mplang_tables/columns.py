@@ -58,6 +58,24 @@ def check_table(kind: TableType) -> None:
             raise TypeError(f"column {name!r} is of the type {type!r}; {_advice(type)}")
 
 
+def wide_dtype(type: str) -> str | None:
+    """Return the element type of a tensor of a column's numbers, whose sums do not wrap.
+
+    Args:
+        type: the type of the column.
+
+    Returns:
+        ``i64`` for integers and bools, but ``u64`` for those of 64 bits without sign; ``None`` if a
+        tensor has no place for it.
+
+    Example:
+        >>> wide_dtype("int8"), wide_dtype("bool"), wide_dtype("float"), wide_dtype("string")
+        ('i64', 'i64', 'f32', None)
+    """
+    dtype = DTYPES.get(type)
+    return "i64" if type == "bool" or (is_integer(type) and dtype != "u64") else dtype
+
+
 def is_number(type: str) -> bool:
     """Return whether a column of a type holds numbers, decimals or bools.
 

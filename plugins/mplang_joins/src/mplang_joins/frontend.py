@@ -1,0 +1,262 @@
+"""``mp.join``: tables of several parties, joined on secret shares. Imports no Arrow and no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+from mplang_match.ext import common_kind, published_rows
+
+import mplang_core as mp
+from mplang_core import ClusterSpec, MPObject, TableType, fe_materialize
+from mplang_core.ext import (
+    Device,
+    TraceError,
+    at,
+    context_of,
+    device_of_party,
+    flatten,
+    run_program,
+    the_holder,
+    unflatten,
+)
+from mplang_joins.joined import How, Joined, Side
+from mplang_joins.ops import MAX_ROWS, MAX_SIDES, enter, salt
+
+On: TypeAlias = str | Sequence[str | tuple[str, ...]]
+
+SORTS = {"ABY3": "radix", "SEMI2K": "radix", "CHEETAH": "network"}
+"""The fastest sort of each protocol whose messages do not depend on data."""
+
+
+def join(
+    *tables: MPObject,
+    on: On,
+    how: How = "inner",
+    rows: Mapping[str, int] | None = None,
+    to: str | None = None,
+) -> Joined:
+    """Join tables of several parties on secret shares: nobody learns a row, who matched, how many.
+
+    Each party makes a number of each of its keys, by a hash that is another one in each run, and
+    shares it with its columns. There they are sorted by a method whose messages do not depend on
+    data, and equal ones, which then are neighbours, are found by comparisons. What the parties see
+    are sizes: the bounds in ``rows``.
+
+    A key that is null is equal to none. Text equals text by Unicode's NFC, integers and decimals by
+    value, whatever their widths; ``1`` is not ``"1"``.
+
+    Args:
+        *tables: two or more, each at another party. Each has one row for each key at most: what is
+            more is aggregated by the key first, at its party. Their columns beside the key are
+            numbers without nulls, under names that differ.
+        on: the column to join on, or several, all of which have to be equal; for those with
+            different names tuples with one of each table, ``[("id", "customer")]``.
+        how: ``"inner"`` gives the rows whose key is in all tables, ``"left"`` all rows of the first
+            table, ``"semi"`` those of its rows whose key is in all others, ``"anti"`` those whose
+            key is in none of them.
+        rows: by party how many rows its table has at most, as ``{"bank": 1200}``. By default the
+            number of rows that its owner publishes of the data set, ``rows:``.
+        to: the SPU; by default the only one of the cluster.
+
+    Returns:
+        The joined rows, on the SPU. Its length is that of all bounds together.
+
+    Raises:
+        TraceError: the tables are not at one party each, a column is not there, two have types of
+            which no values are equal, or a bound is missing; shows the line.
+        PartyError: two rows of a table have one key, it has more rows than its bound, or a column
+            has nulls (when the program runs).
+
+    Example:
+        >>> import mplang_core as mp
+        >>> data = {
+        ...     "bank": {"prices": {"id": ["a", "b", "c"], "price": [5, 7, 11]}},
+        ...     "shop": {"sales": {"id": ["c", "x", "a"], "sold": [10, 20, 30]}},
+        ... }
+        >>> def program():
+        ...     prices, sales = mp.dataset("bank", "prices"), mp.dataset("shop", "sales")
+        ...     both = mp.join(prices, sales, on="id", rows={"bank": 4, "shop": 4})
+        ...     earned = lambda c: (c["price"] * c["sold"]).sum()
+        ...     return mp.reveal(mp.device("SP0")(earned)(both.columns))
+        >>> cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
+        >>> with mp.Simulator(cluster, data=data) as sim:
+        ...     int(mp.fetch(sim, mp.evaluate(sim, program)))
+        260
+    """
+    if how not in get_args(How):
+        raise TraceError(f"{at()}join: how is one of {', '.join(get_args(How))}, got {how!r}")
+    sides = _sides(tables)
+    keys = _keys(on, sides)
+    shared = _shared(sides, keys, how)
+    spu = _spu(sides, to)
+    attrs = {"kinds": _kinds(sides, keys), "sides": len(sides)}
+    entered: list[Side] = []
+    salts = _salts(sides)
+    for i, bound in enumerate(_bounds({} if rows is None else rows, sides)):
+        fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}
+        made = mp.device(sides[i].device)(enter)(salts[i], sides[i].table, **attrs, **fields)
+        tokens, there, *values = mp.seal(tuple(made), to=spu.name)
+        entered.append(Side(tokens, there, dict(zip(shared[i], values, strict=True))))
+    return _aligned(spu, entered, how, [each.party for each in sides[1:]])
+
+
+class _Owned(NamedTuple):
+    """A table, the party that brings it, and the device of that."""
+
+    table: MPObject
+    party: str
+    device: str
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The types of its columns."""
+        kind = self.table.base_type
+        assert isinstance(kind, TableType)
+        return dict(kind.columns)
+
+
+def _sides(tables: Sequence[Any]) -> list[_Owned]:
+    for each in tables:
+        if not isinstance(each, MPObject) or not isinstance(each.base_type, TableType):
+            raise TraceError(
+                f"{at()}join takes tables at their parties, got {each!r:.60}: name a data set of the "
+                "party, or have it put the table on its device first"
+            )
+    if not 2 <= len(tables) <= MAX_SIDES:
+        raise TraceError(f"{at()}join takes 2 to {MAX_SIDES} tables, got {len(tables)}")
+    cluster = context_of(*tables).cluster_spec
+    names = [cluster.nodes[the_holder(each)].name for each in tables]  # type: ignore[union-attr]
+    for name in names:
+        if names.count(name) > 1:
+            raise TraceError(
+                f"{at()}join: two tables are those of {name}; join these first, on a device of its "
+                "own, as any two tables"
+            )
+    devices = [device_of_party(cluster, name).name for name in names]  # type: ignore[arg-type]
+    return [_Owned(*each) for each in zip(tables, names, devices, strict=True)]
+
+
+def _spu(sides: Sequence[_Owned], to: str | None) -> Device:
+    cluster = sides[0].table.ctx.cluster_spec
+    assert isinstance(cluster, ClusterSpec)
+    there = [name for name, spec in cluster.devices.items() if spec.kind == "SPU"]
+    if to in there or (to is None and len(there) == 1):
+        return cluster.device(to or there[0])
+    got = "several" if to is None else repr(to)
+    raise TraceError(
+        f"{at()}join: to names the SPU on which it joins, {' or '.join(there) or 'of which there is none'}, "
+        f"got {got}"
+    )
+
+
+def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
+    """Return the columns of each table's key."""
+    listed = [on] if isinstance(on, str) else on
+    named = [_of_each(each, len(sides)) for each in listed] if isinstance(listed, list | tuple) else []
+    if not named or None in named:
+        raise TraceError(
+            f"{at()}join: on is a column, a list of them, or of tuples with one of each of the "
+            f"{len(sides)} tables, as [('id', 'customer')], got {on!r}"
+        )
+    keys = [list(each) for each in zip(*filter(None, named), strict=True)]
+    for side, columns in zip(sides, keys, strict=True):
+        for column in columns:
+            if column not in side.columns:
+                raise TraceError(
+                    f"{at()}join: the table of {side.party} has no column {column!r}, but "
+                    f"{', '.join(side.columns)}"
+                )
+    return keys
+
+
+def _of_each(named: object, count: int) -> tuple[str, ...] | None:
+    """Return a column of each table; ``None`` if it names none."""
+    each = (named,) * count if isinstance(named, str) else named
+    is_tuple = isinstance(each, list | tuple) and len(each) == count
+    if not is_tuple or not all(isinstance(name, str) for name in each):  # type: ignore[union-attr]
+        return None
+    return tuple(each)  # type: ignore[arg-type]
+
+
+def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> tuple[tuple[str, int], ...]:
+    """Return by which kind each column of the key is compared."""
+    kinds = []
+    for columns in zip(*keys, strict=True):
+        types = [side.columns[column] for side, column in zip(sides, columns, strict=True)]
+        try:
+            kinds.append(tuple(max(common_kind(types[0], other) for other in types[1:])))
+        except TypeError as error:
+            named = ", ".join(f"{name!r}" for name in columns)
+            raise TraceError(f"{at()}join: columns {named}: {error}") from None
+    return tuple(kinds)
+
+
+def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) -> list[list[str]]:
+    """Return the columns of each table beside its key that the result has."""
+    first = [True, *[how in ("inner", "left")] * (len(sides) - 1)]
+    shared: list[list[str]] = []
+    owner: dict[str, str] = {}
+    for side, names, wanted in zip(sides, keys, first, strict=True):
+        shared.append([each for each in side.columns if each not in names] if wanted else [])
+        for name in shared[-1]:
+            if name in owner:
+                raise TraceError(
+                    f"{at()}join: {owner[name]} and {side.party} both have a column {name!r}; rename "
+                    f"one at its party, as mp.device({side.device!r})(lambda t: t.rename(…)) does"
+                )
+            owner[name] = side.party
+    return shared
+
+
+def _bounds(rows: Mapping[str, int], sides: Sequence[_Owned]) -> list[int]:
+    """Return how many rows each table has at most."""
+    names = [side.party for side in sides]
+    if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
+        raise TraceError(
+            f"{at()}join: rows is a number of rows by party, rows={{{names[0]!r}: 1200}}, got {rows!r}"
+        )
+    bounds = []
+    for side in sides:
+        bound = rows.get(side.party, published_rows(side.table, side.party))
+        if bound is None:
+            raise TraceError(
+                f"{at()}join: how many rows the table of {side.party} has at most is not known, and "
+                f"all parties would see how many it has: say rows={{{side.party!r}: 1200}}, or let "
+                "its owner publish rows: of the data set"
+            )
+        if type(bound) is not int or not 1 <= bound <= MAX_ROWS:
+            raise TraceError(
+                f"{at()}join: rows of {side.party} is a number from 1 to {MAX_ROWS:,}, got {bound!r}"
+            )
+        bounds.append(bound)
+    return bounds
+
+
+def _salts(sides: Sequence[_Owned]) -> list[MPObject]:
+    """Return what the hash of this join begins with, at each party: the first one draws it."""
+    drawn = mp.device(sides[0].device)(salt)()
+    return [mp.put(side.device, drawn) for side in sides]
+
+
+def _aligned(spu: Device, sides: Sequence[Side], how: How, others: Sequence[str]) -> Joined:
+    """Join what was shared, on the SPU, by a sort whose messages do not depend on data."""
+    from mplang_joins.aligned import align
+
+    config = spu.config.model_copy(update={"sort_method": SORTS[spu.config.protocol]})
+    program = fe_materialize(
+        partial(align, how=how),
+        list(sides),
+        kind=spu.kind,
+        members=len(spu.mask),
+        config=config,
+        frontends=spu.frontends,
+    )
+    columns, valid, found = _placed(run_program(program, spu.mask), spu)
+    return Joined(columns, valid, dict(zip(others, found, strict=False)))
+
+
+def _placed(nest: Any, spu: Device) -> Any:
+    leaves, spec = flatten(nest)
+    return unflatten(spec, [each.ctx.place(each, spu) for each in leaves])

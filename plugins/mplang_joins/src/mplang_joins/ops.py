@@ -1,0 +1,141 @@
+"""Ops of the dialect ``joins``. Imports no Arrow and no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from mplang_analysis import Interval, OpRanges, RangeRule
+from mplang_match.ext import KeyKind, kind_of
+from mplang_tables import check_table
+from mplang_tables.ext import wide_dtype
+
+from mplang_core import TableType, TensorType, simple_op
+from mplang_core.ext import Effects, Operation
+
+SALT = 32  # bytes
+MAX_ROWS = 1 << 27
+MAX_SIDES = 16
+BITS = 62
+"""Bits of a token with the number of its side, so that differences fit in a ring of 64 bits."""
+
+Kinds: TypeAlias = tuple[tuple[str, int], ...]
+"""For each column of a key the fields of a :class:`mplang_match.ext.KeyKind`."""
+
+
+@simple_op(
+    "joins.salt",
+    reads=(),
+    total=True,
+    effects=Effects.FRESH,
+    inputs=(),
+    outputs=({"kind": "Tensor"},),
+)
+def salt() -> TensorType:
+    """Draw what tells the tokens of a join from those of any other, from the system's entropy.
+
+    Returns:
+        Bytes; u8 of shape ``[32]``.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_joins.ops import salt
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.device("P0")(salt)())).shape
+        (32,)
+    """
+    return TensorType("u8", (SALT,))
+
+
+def _ranges(op: Operation, operands: Sequence[Interval]) -> OpRanges:
+    values = operands[1] | Interval(0, 0)
+    columns = len(op.outputs) - 2
+    return OpRanges([Interval(0, (1 << BITS) - 1), Interval(0, 1), *[values] * columns])
+
+
+@simple_op(
+    "joins.enter",
+    effects=Effects.FRESH,
+    interfaces=[RangeRule(_ranges)],
+    reads=(),
+    inputs=({"kind": "Tensor"}, {"kind": "Table"}),
+    outputs=({"kind": "Tensor"},),
+)
+def enter(
+    salt: TensorType, x: TableType, *, on: tuple[str, ...], kinds: Kinds, columns: tuple[str, ...],
+    side: int, sides: int, rows: int,
+) -> tuple[TensorType, ...]:  # fmt: skip
+    """Make tensors of a table that can be joined on secret shares, at the party that has it.
+
+    Args:
+        salt: what :func:`salt` gave, the same for each side.
+        x: a table with at most one row for each key.
+        on: the columns of its key. A row in which one of them is null has none, and equals nothing.
+        kinds: by which each of them is compared.
+        columns: what is shared beside them: columns of numbers without nulls.
+        side: the number of this side, from 0.
+        sides: how many there are.
+        rows: how many rows it has at most, which the types of the results say.
+
+    Returns:
+        Tensors of shape ``[rows]``: tokens of the keys, i64 below 2^62, random where there is none;
+        whether a row is there, bool; the numbers of each column, 0 where none is.
+
+    Raises:
+        TraceError: a column is not there, or is none that a tensor has a place for.
+        KernelError: two rows have one key, the table has more rows, or a column has nulls. Raised
+            at the party that has the table.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_joins.ops import enter, salt
+        >>> from mplang_tables import table
+        >>> def program():
+        ...     x = mp.device("P0")(table({"id": ["a", None], "n": [5, 6]}))()
+        ...     fields = {"on": ("id",), "kinds": (("string", 0),), "columns": ("n",)}
+        ...     drawn = mp.device("P0")(salt)()
+        ...     return mp.device("P0")(enter)(drawn, x, side=0, sides=2, rows=3, **fields)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     tokens, there, n = mp.fetch(sim, mp.evaluate(sim, program))
+        >>> there.tolist(), n.tolist()
+        ([True, True, False], [5, 6, 0])
+    """
+    check_table(x)
+    if salt != TensorType("u8", (SALT,)):
+        raise TypeError(f"the salt has {SALT} bytes, got {salt}")
+    if not 2 <= sides <= MAX_SIDES or not 0 <= side < sides:
+        raise ValueError(f"a join has 2 to {MAX_SIDES} sides, from 0, got {side} of {sides}")
+    if not 0 <= rows <= MAX_ROWS:
+        raise ValueError(f"rows is a number from 0 to {MAX_ROWS}, got {rows}")
+    _check_keys(x, on, kinds)
+    shared = [TensorType(_dtype(x, name), (rows,)) for name in columns]
+    return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
+
+
+def _dtype(x: TableType, column: str) -> str:
+    """Return the element type of a column's tensor."""
+    kind = _type(x, column)
+    dtype = wide_dtype(kind)
+    if dtype is None:
+        raise TypeError(
+            f"column {column!r} is {kind}, which secret shares have no place for: leave it out, or "
+            "make numbers of it at its party first, as mplang_tables.encode and to_integers do"
+        )
+    return dtype
+
+
+def _type(x: TableType, column: str) -> str:
+    types = dict(x.columns)
+    if column not in types:
+        raise TypeError(f"there is no column {column!r}; there are {', '.join(types)}")
+    return types[column]
+
+
+def _check_keys(x: TableType, on: Sequence[str], kinds: Kinds) -> None:
+    """Refuse columns that are not there, or that are not compared so."""
+    if not on or len(on) != len(kinds):
+        raise ValueError(f"a key has one column or more, and each of them a kind, got {on}, {kinds}")
+    for column, kind in zip(on, kinds, strict=True):
+        own, wanted = kind_of(_type(x, column)), KeyKind(*kind)
+        if own.name != wanted.name or not own.scale <= wanted.scale <= 38:
+            raise TypeError(f"column {column!r} is {_type(x, column)}, not compared as {wanted}")
