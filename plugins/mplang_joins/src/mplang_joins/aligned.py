@@ -45,7 +45,7 @@ def align(sides: Sequence[Side], how: How) -> Aligned:
     Returns:
         Arrays of the length of all sides together.
     """
-    rows = _Sorted.of(sides, leads=how in ("left", "anti"))
+    rows = _Sorted.of(sides)
     hits = [rows.hits(i, everywhere=how in ("inner", "semi")) for i in range(1, len(sides))]
     found = [_any(each.values()) for each in hits]
     if how in ("inner", "semi"):
@@ -69,12 +69,12 @@ class _Sorted:
     """
 
     tokens: Any
-    leads: Any  # whether a row is one of the first side; None if nobody asks
+    leads: Any  # whether a row is one of the first side; None if the join does not ask for it
     arrays: Mapping[tuple[str, int], Any]
     places: Mapping[tuple[int, str], tuple[str, int]]
 
     @classmethod
-    def of(cls, sides: Sequence[Side], *, leads: bool) -> _Sorted:
+    def of(cls, sides: Sequence[Side]) -> _Sorted:
         places: dict[tuple[int, str], tuple[str, int]] = {}
         for i, side in enumerate(sides):
             taken = Counter[str]()
@@ -83,10 +83,9 @@ class _Sorted:
                 places[i, name] = dtype, taken[dtype]
                 taken[dtype] += 1
         arrays = {slot: _together(sides, places, slot) for slot in dict.fromkeys(places.values())}
-        marks = [side.there if not i else jnp.zeros_like(side.there) for i, side in enumerate(sides)]
-        mark = [jnp.concatenate(marks)] if leads else []
+        leads = _leads(sides)
         tokens = jnp.concatenate([side.tokens for side in sides])
-        operands = (tokens, *mark, *arrays.values())
+        operands = (tokens, *leads, *arrays.values())
         tokens, *moved = lax.sort(operands, num_keys=1, is_stable=False)
         first = moved.pop(0) if leads else None
         return cls(tokens, first, dict(zip(arrays, moved, strict=True)), places)
@@ -104,6 +103,14 @@ class _Sorted:
         """
         steps = [side] if everywhere else range(1, side + 1)
         return {step: _behind(self.tokens, step) - self.tokens == side for step in steps}
+
+
+def _leads(sides: Sequence[Side]) -> list[Any]:
+    """Return which rows are those of the first side, if the join asks for it."""
+    if sides[0].there is None:
+        return []
+    others = [jnp.zeros(side.tokens.shape, bool) for side in sides[1:]]
+    return [jnp.concatenate([sides[0].there, *others])]
 
 
 def _together(sides: Sequence[Side], places: Mapping[Any, Any], slot: tuple[str, int]) -> Any:

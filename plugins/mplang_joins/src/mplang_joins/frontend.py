@@ -97,8 +97,10 @@ def join(
     for i, bound in enumerate(_bounds({} if rows is None else rows, sides)):
         fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}
         made = mp.device(sides[i].device)(enter)(salts[i], sides[i].table, **attrs, **fields)
-        tokens, there, *values = mp.seal(tuple(made), to=spu.name)
-        entered.append(Side(tokens, there, dict(zip(shared[i], values, strict=True))))
+        tokens, there, *values = made
+        leads = i == 0 and how in ("left", "anti")
+        side = Side(tokens, there if leads else None, dict(zip(shared[i], values, strict=True)))
+        entered.append(mp.seal(side, to=spu.name))
     return _aligned(spu, entered, how, [each.party for each in sides[1:]])
 
 
@@ -121,20 +123,21 @@ def _sides(tables: Sequence[Any]) -> list[_Owned]:
     for each in tables:
         if not isinstance(each, MPObject) or not isinstance(each.base_type, TableType):
             raise TraceError(
-                f"{at()}join takes tables at their parties, got {each!r:.60}: name a data set of the "
-                "party, or have it put the table on its device first"
+                f"{at()}join takes tables at their parties, got {each!r:.60}: name a data set of "
+                "the party, or have it put the table on its device first"
             )
     if not 2 <= len(tables) <= MAX_SIDES:
         raise TraceError(f"{at()}join takes 2 to {MAX_SIDES} tables, got {len(tables)}")
     cluster = context_of(*tables).cluster_spec
-    names = [cluster.nodes[the_holder(each)].name for each in tables]  # type: ignore[union-attr]
+    assert isinstance(cluster, ClusterSpec)
+    names = [cluster.nodes[the_holder(each)].name for each in tables]
     for name in names:
         if names.count(name) > 1:
             raise TraceError(
                 f"{at()}join: two tables are those of {name}; join these first, on a device of its "
                 "own, as any two tables"
             )
-    devices = [device_of_party(cluster, name).name for name in names]  # type: ignore[arg-type]
+    devices = [device_of_party(cluster, name).name for name in names]
     return [_Owned(*each) for each in zip(tables, names, devices, strict=True)]
 
 
@@ -144,17 +147,19 @@ def _spu(sides: Sequence[_Owned], to: str | None) -> Device:
     there = [name for name, spec in cluster.devices.items() if spec.kind == "SPU"]
     if to in there or (to is None and len(there) == 1):
         return cluster.device(to or there[0])
-    got = "several" if to is None else repr(to)
+    if not there:
+        raise TraceError(f"{at()}join: the cluster has no device of kind SPU to join on")
     raise TraceError(
-        f"{at()}join: to names the SPU on which it joins, {' or '.join(there) or 'of which there is none'}, "
-        f"got {got}"
+        f"{at()}join: to names the SPU that it joins on, {' or '.join(there)}, got {to!r}"
     )
 
 
 def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
     """Return the columns of each table's key."""
     listed = [on] if isinstance(on, str) else on
-    named = [_of_each(each, len(sides)) for each in listed] if isinstance(listed, list | tuple) else []
+    named = (
+        [_of_each(each, len(sides)) for each in listed] if isinstance(listed, list | tuple) else []
+    )
     if not named or None in named:
         raise TraceError(
             f"{at()}join: on is a column, a list of them, or of tuples with one of each of the "
@@ -174,10 +179,9 @@ def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
 def _of_each(named: object, count: int) -> tuple[str, ...] | None:
     """Return a column of each table; ``None`` if it names none."""
     each = (named,) * count if isinstance(named, str) else named
-    is_tuple = isinstance(each, list | tuple) and len(each) == count
-    if not is_tuple or not all(isinstance(name, str) for name in each):  # type: ignore[union-attr]
+    if not isinstance(each, list | tuple) or len(each) != count:
         return None
-    return tuple(each)  # type: ignore[arg-type]
+    return tuple(each) if all(isinstance(name, str) for name in each) else None
 
 
 def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> tuple[tuple[str, int], ...]:
@@ -186,10 +190,11 @@ def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> tuple[tupl
     for columns in zip(*keys, strict=True):
         types = [side.columns[column] for side, column in zip(sides, columns, strict=True)]
         try:
-            kinds.append(tuple(max(common_kind(types[0], other) for other in types[1:])))
+            kind = max(common_kind(types[0], other) for other in types[1:])
         except TypeError as error:
             named = ", ".join(f"{name!r}" for name in columns)
             raise TraceError(f"{at()}join: columns {named}: {error}") from None
+        kinds.append((kind.name, kind.scale))
     return tuple(kinds)
 
 
@@ -203,8 +208,8 @@ def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) ->
         for name in shared[-1]:
             if name in owner:
                 raise TraceError(
-                    f"{at()}join: {owner[name]} and {side.party} both have a column {name!r}; rename "
-                    f"one at its party, as mp.device({side.device!r})(lambda t: t.rename(…)) does"
+                    f"{at()}join: {owner[name]} and {side.party} both have a column {name!r}; "
+                    f"rename one at its party, by mp.device({side.device!r})(…)"
                 )
             owner[name] = side.party
     return shared
@@ -215,20 +220,21 @@ def _bounds(rows: Mapping[str, int], sides: Sequence[_Owned]) -> list[int]:
     names = [side.party for side in sides]
     if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
         raise TraceError(
-            f"{at()}join: rows is a number of rows by party, rows={{{names[0]!r}: 1200}}, got {rows!r}"
+            f"{at()}join: rows is a number of rows by party, rows={{{names[0]!r}: 1200}}, got "
+            f"{rows!r}"
         )
     bounds = []
     for side in sides:
         bound = rows.get(side.party, published_rows(side.table, side.party))
         if bound is None:
             raise TraceError(
-                f"{at()}join: how many rows the table of {side.party} has at most is not known, and "
-                f"all parties would see how many it has: say rows={{{side.party!r}: 1200}}, or let "
-                "its owner publish rows: of the data set"
+                f"{at()}join: how many rows the table of {side.party} has at most is not known: "
+                f"say rows={{{side.party!r}: 1200}}, or let its owner publish rows: of the data set"
             )
         if type(bound) is not int or not 1 <= bound <= MAX_ROWS:
             raise TraceError(
-                f"{at()}join: rows of {side.party} is a number from 1 to {MAX_ROWS:,}, got {bound!r}"
+                f"{at()}join: rows of {side.party} is a number from 1 to {MAX_ROWS:,}, got "
+                f"{bound!r}"
             )
         bounds.append(bound)
     return bounds

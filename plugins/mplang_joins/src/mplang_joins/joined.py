@@ -14,7 +14,7 @@ class Side(NamedTuple):
 
     Attributes:
         tokens: of its keys; ``[rows]``.
-        there: whether a row is there; ``[rows]``.
+        there: whether a row is there; ``[rows]``. ``None`` if a join does not ask for it.
         columns: its numbers by column; ``[rows]`` each.
     """
 

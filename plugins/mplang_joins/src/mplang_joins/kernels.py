@@ -48,8 +48,8 @@ def enter(
     table = arrow.plain(loaded(x))
     if table.num_rows > rows:
         raise KernelError(
-            f"joins.enter: the table has more than the {rows} rows declared: say by rows= of mp.join "
-            "how many there are at most, or in rows: of the data set"
+            f"joins.enter: the table has more than the {rows} rows declared: say by rows= of "
+            "mp.join how many there are at most, or in rows: of the data set"
         )
     keys = keys_of(table, on, [KeyKind(*each) for each in kinds])
     tokens = tokens_of(keys, salt.tobytes(), rows=rows, side=side, sides=sides)
@@ -67,8 +67,8 @@ def _column(table: Any, name: str, rows: int, dtype: Any) -> Array:
     column = table.column(name)
     if column.null_count:
         raise KernelError(
-            f"joins.enter: column {name!r} has nulls, which secret shares have no place for; fill or "
-            "drop them first, at the party of the table"
+            f"joins.enter: column {name!r} has nulls, which secret shares have no place for; fill "
+            "or drop them first, at the party of the table"
         )
     values = np.zeros(rows, dtype)
     values[: len(column)] = column.to_numpy()

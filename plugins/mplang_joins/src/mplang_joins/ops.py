@@ -134,7 +134,7 @@ def _type(x: TableType, column: str) -> str:
 def _check_keys(x: TableType, on: Sequence[str], kinds: Kinds) -> None:
     """Refuse columns that are not there, or that are not compared so."""
     if not on or len(on) != len(kinds):
-        raise ValueError(f"a key has one column or more, and each of them a kind, got {on}, {kinds}")
+        raise ValueError(f"a key has a column or more, and each of them a kind, got {on}, {kinds}")
     for column, kind in zip(on, kinds, strict=True):
         own, wanted = kind_of(_type(x, column)), KeyKind(*kind)
         if own.name != wanted.name or not own.scale <= wanted.scale <= 38:
