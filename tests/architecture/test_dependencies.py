@@ -31,6 +31,7 @@ WITHOUT_IMPORT = {
             "mplang-data",
             "mplang-dp",
             "mplang-guard",
+            "mplang-joins",
             "mplang-match",
             "mplang-simulator",
         ),

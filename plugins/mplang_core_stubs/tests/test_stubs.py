@@ -16,7 +16,8 @@ HERE = Path(__file__).parent
 STUB = HERE.parent / "src" / "mplang_core-stubs" / "_installed.pyi"
 PROGRAM = HERE / "expectations.py"
 PACKAGES = (
-    *("analysis", "cli", "data", "dp", "guard", "http", "ibis", "match", "simulator", "trace"),
+    *("analysis", "cli", "data", "dp", "guard", "http", "ibis"),
+    *("joins", "match", "simulator", "trace"),
 )
 
 

@@ -103,7 +103,7 @@ def test_a_cluster_without_an_spu_is_told():
             "devices": {name: {"kind": "PPU", "members": [name]} for name in PARTIES[:2]},
         }
     )
-    with pytest.raises(TraceError, match="the cluster has no device of kind SPU to join on"):
+    with pytest.raises(TraceError, match="the cluster has no SPU to join on"):
         join(spec=plain)
 
 

@@ -14,6 +14,7 @@ from mplang_data import dataset as dataset
 import mplang_dp as dp
 import mplang_guard as guard
 import mplang_cli.introspect as introspect
+from mplang_joins import join as join
 from mplang_data.stored.frontend import load as load
 from mplang_match import match as match
 from mplang_cli import parse as parse
@@ -36,6 +37,7 @@ __all__ = [
     "dp",
     "guard",
     "introspect",
+    "join",
     "load",
     "match",
     "parse",

@@ -1,6 +1,6 @@
 """Secret joins: tables of several parties, joined on secret shares; nobody learns who matched."""
 
 from mplang_joins.frontend import join
-from mplang_joins.joined import Joined
+from mplang_joins.rows import JoinedRows
 
-__all__ = ["Joined", "join"]
+__all__ = ["JoinedRows", "join"]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
-from mplang_joins.joined import How, Side
+from mplang_joins.rows import How, Side
+
+_THERE = ""  # no name of a column
+Slot: TypeAlias = tuple[str, int]
+"""An array that columns of different sides share: its element type, and a number."""
 
 
 class Aligned(NamedTuple):
@@ -21,12 +25,12 @@ class Aligned(NamedTuple):
     Attributes:
         columns: the numbers by column, zero where a row is not valid.
         valid: whether a row is there.
-        found: of a left join, for each side but the first whether it has the row's key.
+        matched: of a left join, for each side but the first whether it has the row's key.
     """
 
-    columns: Mapping[str, Any]
-    valid: Any
-    found: Sequence[Any]
+    columns: Mapping[str, Array]
+    valid: Array
+    matched: Sequence[Array]
 
 
 def align(sides: Sequence[Side], how: How) -> Aligned:
@@ -47,18 +51,19 @@ def align(sides: Sequence[Side], how: How) -> Aligned:
     """
     rows = _Sorted.of(sides)
     hits = [rows.hits(i, everywhere=how in ("inner", "semi")) for i in range(1, len(sides))]
-    found = [_any(each.values()) for each in hits]
+    matched = [_any(each.values()) for each in hits]
     if how in ("inner", "semi"):
-        valid = _all(found)
+        valid = _all(matched)
     else:
-        found = [each & rows.leads for each in found]
-        valid = rows.leads if how == "left" else rows.leads & ~_any(found)
+        leads = rows.column(0, _THERE)
+        matched = [each & leads for each in matched]
+        valid = leads if how == "left" else leads & ~_any(matched)
     columns = {name: jnp.where(valid, rows.column(0, name), 0) for name in sides[0].columns}
     for i, side in enumerate(sides[1:], 1) if how in ("inner", "left") else ():
-        here = valid if how == "inner" else found[i - 1]
+        here = valid if how == "inner" else matched[i - 1]
         for name in side.columns:
             columns[name] = _fetched(rows.column(i, name), hits[i - 1], here)
-    return Aligned(columns, valid, found if how == "left" else [])
+    return Aligned(columns, valid, matched if how == "left" else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +73,37 @@ class _Sorted:
     Columns of one element type of different sides share an array, as a row is of one side.
     """
 
-    tokens: Any
-    leads: Any  # whether a row is one of the first side; None if the join does not ask for it
-    arrays: Mapping[tuple[str, int], Any]
-    places: Mapping[tuple[int, str], tuple[str, int]]
+    tokens: Array
+    arrays: Mapping[Slot, Array]
+    slots: Mapping[tuple[int, str], Slot]
 
     @classmethod
     def of(cls, sides: Sequence[Side]) -> _Sorted:
-        places: dict[tuple[int, str], tuple[str, int]] = {}
-        for i, side in enumerate(sides):
+        columns = [_carried(side) for side in sides]
+        slots: dict[tuple[int, str], Slot] = {}
+        for i, each in enumerate(columns):
             taken = Counter[str]()
-            for name, values in side.columns.items():
+            for name, values in each.items():
                 dtype = str(values.dtype)
-                places[i, name] = dtype, taken[dtype]
+                slots[i, name] = dtype, taken[dtype]
                 taken[dtype] += 1
-        arrays = {slot: _together(sides, places, slot) for slot in dict.fromkeys(places.values())}
-        leads = _leads(sides)
-        tokens = jnp.concatenate([side.tokens for side in sides])
-        operands = (tokens, *leads, *arrays.values())
-        tokens, *moved = lax.sort(operands, num_keys=1, is_stable=False)
-        first = moved.pop(0) if leads else None
-        return cls(tokens, first, dict(zip(arrays, moved, strict=True)), places)
+        tokens = [side.tokens for side in sides]
+        arrays = {}
+        for slot in dict.fromkeys(slots.values()):
+            parts = [jnp.zeros(each.shape, slot[0]) for each in tokens]
+            for (i, name), used in slots.items():
+                if used == slot:
+                    parts[i] = columns[i][name]
+            arrays[slot] = jnp.concatenate(parts)
+        operands = (jnp.concatenate(tokens), *arrays.values())
+        in_order, *moved = lax.sort(operands, num_keys=1, is_stable=False)
+        return cls(in_order, dict(zip(arrays, moved, strict=True)), slots)
 
-    def column(self, side: int, name: str) -> Any:
+    def column(self, side: int, name: str) -> Array:
         """Return the array in which the rows of a side have a column."""
-        return self.arrays[self.places[side, name]]
+        return self.arrays[self.slots[side, name]]
 
-    def hits(self, side: int, *, everywhere: bool) -> Mapping[int, Any]:
+    def hits(self, side: int, *, everywhere: bool) -> Mapping[int, Array]:
         """Return by how many rows behind a row of the first side whether a side's row is there.
 
         Args:
@@ -105,30 +114,17 @@ class _Sorted:
         return {step: _behind(self.tokens, step) - self.tokens == side for step in steps}
 
 
-def _leads(sides: Sequence[Side]) -> list[Any]:
-    """Return which rows are those of the first side, if the join asks for it."""
-    if sides[0].there is None:
-        return []
-    others = [jnp.zeros(side.tokens.shape, bool) for side in sides[1:]]
-    return [jnp.concatenate([sides[0].there, *others])]
+def _carried(side: Side) -> Mapping[str, Array]:
+    """Return what moves with the tokens of a side."""
+    return side.columns if side.there is None else {**side.columns, _THERE: side.there}
 
 
-def _together(sides: Sequence[Side], places: Mapping[Any, Any], slot: tuple[str, int]) -> Any:
-    """Return one array for the columns of all sides that have a place in it."""
-    names = {i: name for (i, name), place in places.items() if place == slot}
-    parts = [
-        side.columns[names[i]] if i in names else jnp.zeros(side.tokens.shape, slot[0])
-        for i, side in enumerate(sides)
-    ]
-    return jnp.concatenate(parts)
-
-
-def _behind(values: Any, step: int) -> Any:
+def _behind(values: Array, step: int) -> Array:
     """Return for each row the value some rows behind it, zero at the end."""
     return jnp.concatenate([values[step:], jnp.zeros((step,), values.dtype)])
 
 
-def _fetched(values: Any, hits: Mapping[int, Any], here: Any) -> Any:
+def _fetched(values: Array, hits: Mapping[int, Array], here: Array) -> Array:
     """Return what one of the rows behind has, zero where there is none."""
     if len(hits) == 1:
         (step,) = hits
@@ -137,9 +133,9 @@ def _fetched(values: Any, hits: Mapping[int, Any], here: Any) -> Any:
     return reduce(operator.add, picked)
 
 
-def _any(bools: Any) -> Any:
+def _any(bools: Iterable[Array]) -> Array:
     return reduce(operator.or_, bools)
 
 
-def _all(bools: Any) -> Any:
+def _all(bools: Iterable[Array]) -> Array:
     return reduce(operator.and_, bools)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from mplang_match.ext import common_kind, published_rows
+from mplang_spu import SpuConfig
 
 import mplang_core as mp
 from mplang_core import ClusterSpec, MPObject, TableType, fe_materialize
@@ -15,19 +16,17 @@ from mplang_core.ext import (
     TraceError,
     at,
     context_of,
+    device_kinds,
     device_of_party,
     flatten,
     run_program,
     the_holder,
     unflatten,
 )
-from mplang_joins.joined import How, Joined, Side
 from mplang_joins.ops import MAX_ROWS, MAX_SIDES, enter, salt
+from mplang_joins.rows import How, JoinedRows, Side
 
 On: TypeAlias = str | Sequence[str | tuple[str, ...]]
-
-SORTS = {"ABY3": "radix", "SEMI2K": "radix", "CHEETAH": "network"}
-"""The fastest sort of each protocol whose messages do not depend on data."""
 
 
 def join(
@@ -36,7 +35,7 @@ def join(
     how: How = "inner",
     rows: Mapping[str, int] | None = None,
     to: str | None = None,
-) -> Joined:
+) -> JoinedRows:
     """Join tables of several parties on secret shares: nobody learns a row, who matched, how many.
 
     Each party makes a number of each of its keys, by a hash that is another one in each run, and
@@ -144,14 +143,15 @@ def _sides(tables: Sequence[Any]) -> list[_Owned]:
 def _spu(sides: Sequence[_Owned], to: str | None) -> Device:
     cluster = sides[0].table.ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
-    there = [name for name, spec in cluster.devices.items() if spec.kind == "SPU"]
-    if to in there or (to is None and len(there) == 1):
-        return cluster.device(to or there[0])
-    if not there:
-        raise TraceError(f"{at()}join: the cluster has no device of kind SPU to join on")
-    raise TraceError(
-        f"{at()}join: to names the SPU that it joins on, {' or '.join(there)}, got {to!r}"
-    )
+    known = [name for name, spec in cluster.devices.items() if spec.kind in device_kinds]
+    spus = [each for each in map(cluster.device, known) if isinstance(each.config, SpuConfig)]
+    named = spus if to is None else [each for each in spus if each.name == to]
+    if len(named) == 1:
+        return named[0]
+    if not spus:
+        raise TraceError(f"{at()}join: the cluster has no SPU to join on")
+    names = " or ".join(each.name for each in spus)
+    raise TraceError(f"{at()}join: to names the SPU that it joins on, {names}, got {to!r}")
 
 
 def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
@@ -209,7 +209,7 @@ def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) ->
             if name in owner:
                 raise TraceError(
                     f"{at()}join: {owner[name]} and {side.party} both have a column {name!r}; "
-                    f"rename one at its party, by mp.device({side.device!r})(…)"
+                    f"rename one at its party, on device {side.device}"
                 )
             owner[name] = side.party
     return shared
@@ -246,21 +246,20 @@ def _salts(sides: Sequence[_Owned]) -> list[MPObject]:
     return [mp.put(side.device, drawn) for side in sides]
 
 
-def _aligned(spu: Device, sides: Sequence[Side], how: How, others: Sequence[str]) -> Joined:
+def _aligned(spu: Device, sides: Sequence[Side], how: How, others: Sequence[str]) -> JoinedRows:
     """Join what was shared, on the SPU, by a sort whose messages do not depend on data."""
     from mplang_joins.aligned import align
 
-    config = spu.config.model_copy(update={"sort_method": SORTS[spu.config.protocol]})
     program = fe_materialize(
         partial(align, how=how),
         list(sides),
         kind=spu.kind,
         members=len(spu.mask),
-        config=config,
+        config=spu.config.with_oblivious_sort(),
         frontends=spu.frontends,
     )
-    columns, valid, found = _placed(run_program(program, spu.mask), spu)
-    return Joined(columns, valid, dict(zip(others, found, strict=False)))
+    columns, valid, matched = _placed(run_program(program, spu.mask), spu)
+    return JoinedRows(columns, valid, dict(zip(others, matched, strict=False)))
 
 
 def _placed(nest: Any, spu: Device) -> Any:

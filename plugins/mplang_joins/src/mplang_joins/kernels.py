@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from mplang_match import keys as match_keys
 from mplang_match.ext import KeyKind
-from mplang_match.keys import keys_of
 from mplang_tables import arrow
 from mplang_tables.ext import loaded
 
@@ -51,7 +51,7 @@ def enter(
             f"joins.enter: the table has more than the {rows} rows declared: say by rows= of "
             "mp.join how many there are at most, or in rows: of the data set"
         )
-    keys = keys_of(table, on, [KeyKind(*each) for each in kinds])
+    keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
     tokens = tokens_of(keys, salt.tobytes(), rows=rows, side=side, sides=sides)
     there = np.arange(rows) < table.num_rows
     kinds_of = [value.type for value in ctx.op.outputs[2:]]

@@ -20,7 +20,7 @@ def tokens_of(keys: pa.Array, salt: bytes, *, rows: int, side: int, sides: int) 
     """Return a number for each key of a side, and for each row that pads it.
 
     It is BLAKE2b (RFC 7693), keyed by the salt that all sides have, cut to 61 bits of two sides and
-    to fewer of more: of 10^5 keys two different ones become one with a chance of 2^-28. Random
+    to fewer of more: of 10^5 keys two different ones become one with a chance of 2^-27. Random
     numbers stand for rows without a key and for padding, which so equal nothing.
 
     Args:
@@ -70,9 +70,8 @@ def _hashed(keys: Sequence[bytes], salt: bytes) -> Array:
 
 def _others(taken: Array, count: int, cut: np.uint64) -> Array:
     """Return random tokens that differ from each other and from those that are taken."""
-    found: Array = np.empty(0, np.uint64)
-    while len(found) < count:
+    others: Array = np.empty(0, np.uint64)
+    while len(others) < count:
         drawn = np.frombuffer(os.urandom(8 * count), np.uint64) >> cut
-        drawn = drawn[~np.isin(drawn, taken)]
-        found = np.unique(np.concatenate([found, drawn]))
-    return found[:count]
+        others = np.union1d(others, drawn[~np.isin(drawn, taken)])
+    return others[:count]

@@ -69,6 +69,16 @@ class SpuConfig(StrictModel):
         """Return the configuration without the parties, as an attribute of an op."""
         return self.model_dump(exclude={"parties"}, exclude_none=True)
 
+    def with_oblivious_sort(self) -> SpuConfig:
+        """Return a copy that sorts by the fastest method whose messages depend on no data.
+
+        Example:
+            >>> SpuConfig(protocol="CHEETAH").with_oblivious_sort().sort_method
+            'network'
+        """
+        method = "network" if self.protocol == "CHEETAH" else "radix"
+        return self.model_copy(update={"sort_method": method})
+
     @property
     def mask(self) -> Mask:
         """The members."""

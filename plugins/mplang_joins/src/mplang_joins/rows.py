@@ -23,7 +23,7 @@ class Side(NamedTuple):
     columns: Mapping[str, Any]
 
 
-class Joined(NamedTuple):
+class JoinedRows(NamedTuple):
     """Rows of several tables, aligned by their keys, on secret shares.
 
     It is a nest of tensors of one length, which is that of all tables' bounds together, so it moves
@@ -34,15 +34,15 @@ class Joined(NamedTuple):
     Attributes:
         columns: the numbers by column; integers have 64 bits, a bool is 0 or 1.
         valid: whether a row is there; bool.
-        found: of a left join, by party whether its table has the row's key; bool. Empty otherwise.
+        matched: of a left join, by party whether its table has the row's key; bool. Else empty.
 
     Example:
         >>> import numpy as np
-        >>> joined = Joined({"price": np.array([5, 0, 7])}, np.array([True, False, True]), {})
+        >>> joined = JoinedRows({"price": np.array([5, 0, 7])}, np.array([True, False, True]), {})
         >>> int(joined.columns["price"].sum()), int(joined.valid.sum())
         (12, 2)
     """
 
     columns: dict[str, Any]
     valid: Any
-    found: dict[str, Any]
+    matched: dict[str, Any]
