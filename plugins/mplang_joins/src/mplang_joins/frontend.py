@@ -78,7 +78,7 @@ def join(
         ...     prices, sales = mp.dataset("bank", "prices"), mp.dataset("shop", "sales")
         ...     both = mp.join(prices, sales, on="id", rows={"bank": 4, "shop": 4})
         ...     earned = lambda c: (c["price"] * c["sold"]).sum()
-        ...     return mp.reveal(mp.device("SP0")(earned)(both.columns))
+        ...     return mp.reveal(mp.device("SP0")(earned)(both.columns), to="P0")
         >>> cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
         >>> with mp.Simulator(cluster, data=data) as sim:
         ...     int(mp.fetch(sim, mp.evaluate(sim, program)))
