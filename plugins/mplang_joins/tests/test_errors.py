@@ -142,6 +142,7 @@ def bounds(offered):
 
 def test_the_bound_is_what_the_owner_publishes():
     assert bounds({"rows": 7}) == [(40,), (7,)]
+    assert bounds({"rows": 7, "keys": {"id": {"at_most": 3}}}) == [(40,), (3,)]
 
 
 def test_a_bound_that_nobody_says_is_asked_for():

@@ -7,18 +7,26 @@ import mplang_core as mp
 CLUSTER = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
 TWO = {"columns": {"id": "string"}, "rows": {"at_most": 500}}
 KNOWN = {
-    "bank": {"keys": TWO, "others": {"columns": {"id": "string"}, "rows": 7}},
+    "bank": {
+        "few": {
+            **TWO,
+            "columns": {"id": "string", "city": "string"},
+            "keys": {"id": {"at_most": 60}},
+        },
+        "keys": TWO,
+        "others": {"columns": {"id": "string"}, "rows": 7},
+    },
     "shop": {"keys": {"columns": {"id": "string"}}},
 }
 
 
-def most(change=None, **arguments):
+def most(change=None, name="keys", **arguments):
     """Return how many keys the parties of a match have at most, as the program says."""
 
     def program():
-        mine = mp.dataset("bank", "keys")
+        mine = mp.dataset("bank", name)
         mine = mine if change is None else change(mine)
-        return mp.match(mine, mp.dataset("shop", "keys"), on="id", **arguments)
+        return mp.match(mine, mp.dataset("shop", "keys"), **{"on": "id", **arguments})
 
     with mp.catalogue(KNOWN):
         traced = mp.trace(mp.TraceContext(CLUSTER), program)
@@ -30,6 +38,12 @@ def test_it_is_what_the_owner_publishes_unless_the_program_says_another_number()
     assert most() == (500, None)
     assert most(rows={"bank": 20, "shop": 30}) == (20, 30)
     assert most(rows={"shop": 30}) == (500, 30)
+
+
+def test_it_is_that_of_the_column_which_alone_is_matched_on():
+    assert most(name="few") == (60, None)
+    assert most(name="few", on=[("city", "id")]) == (500, None)
+    assert most(name="few", on=["id", ("city", "id")]) == (500, None)
 
 
 def test_it_is_that_of_the_data_set_that_a_table_is_made_of():

@@ -5,12 +5,13 @@ A worker has them checked before it starts; a damaged source may end the process
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mplang_tables.ext import Scan
 
+from mplang_core import TableType
 from mplang_core.ext import KernelError
 from mplang_data.apart import run_apart
 from mplang_data.apart.child import Reach, Task
@@ -83,15 +84,28 @@ def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
         description.check_rows(rows)
     if not asked["whole"]:
         return rows
-    found = Opened(source, description, files, arguments).read(description.type)
-    if isinstance(found, Scan):
-        _read_all(found)
+    kind = description.type
+    if isinstance(kind, TableType):
+        matched = [each for each in description.keys if each in description.match]
+        kind = description.of(list(description.columns), matched)
+    found = Opened(source, description, files, arguments).read(kind)
+    parts = _parts(found) if isinstance(found, Scan) else [found]
+    values: dict[str, set[Any]] = {column: set() for column in description.keys}
+    for part in parts:
+        for column, seen in values.items():
+            seen.update(part.column(column).unique().drop_null().to_pylist())
+    for column, seen in values.items():
+        description.check_keys(column, len(seen))
     return getattr(found, "num_rows", None)
 
 
-def _read_all(scan: Scan) -> None:
+def _parts(scan: Scan) -> Iterator[Any]:
+    """Yield the parts of a scan, and see that they are all."""
+    count = 0
     try:
-        count = sum(part.num_rows for part in scan.tables())
+        for part in scan.tables():
+            count += part.num_rows
+            yield part
     except KernelError as error:
         if isinstance(error.__cause__, SourceError):
             raise error.__cause__ from None

@@ -233,9 +233,10 @@ def _cell(name: str, cell: Any) -> str:
 
 
 def _rows(each: Description) -> str:
-    if isinstance(each.rows, Bound):
-        return f"at most {each.rows.at_most}"
-    return "" if each.rows is None else str(each.rows)
+    """Return what is published of the number of rows, and of different values."""
+    rows = [f"at most {each.rows.at_most}" if isinstance(each.rows, Bound) else str(each.rows)]
+    keys = [f"{name}: at most {bound.at_most}" for name, bound in each.keys.items()]
+    return ", ".join([*(rows if each.rows is not None else []), *keys])
 
 
 def _check(owned: dict[str, DataSet], as_json: bool) -> None:

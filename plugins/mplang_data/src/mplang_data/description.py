@@ -132,6 +132,8 @@ class Description(StrictModel):
         match: columns that may be matched on, and are not read, each with its type; without types,
             as ``[ssn]``, they are strings.
         rows: the number of rows, or a bound of it; ``None`` if neither is published.
+        keys: by column a bound of how many different values it has, to which a match or a join by
+            it is padded; more are an error there.
         unit: the column that tells whose rows these are, such as a patient's number.
         ranges: by column the smallest and the largest number that there may be.
         values: by column of strings, integers or bools all values that it may have, besides null.
@@ -153,6 +155,7 @@ class Description(StrictModel):
     array: str | None = None
     match: dict[str, str] = Field(default_factory=dict)
     rows: Rows | Bound | None = None
+    keys: dict[str, Bound] = Field(default_factory=dict)
     unit: str | None = None
     ranges: dict[str, Range] = Field(default_factory=dict)
     values: dict[str, Values] = Field(default_factory=dict)
@@ -174,8 +177,9 @@ class Description(StrictModel):
     def _check(self) -> Description:
         if (self.array is None) == (not self.columns):
             raise ValueError("it has columns, or is an array such as 'f64[569, 30]'")
-        if self.array is not None and (self.match or self.unit or self.rows is not None):
-            raise ValueError("an array has no rows, match and unit: its shape is published")
+        of_tables = self.match or self.unit or self.keys or self.rows is not None
+        if self.array is not None and of_tables:
+            raise ValueError("an array has no rows, keys, match and unit: its shape is published")
         if self.unit is not None and self.unit not in (*self.columns, *self.match):
             raise ValueError(f"the unit {self.unit!r} is a column that is offered or matched on")
         if self.range is not None and self.array is None:
@@ -184,6 +188,9 @@ class Description(StrictModel):
             raise ValueError(f"a range of {self.array}, whose numbers have no order")
         if self.nan == "missing" and self.array is not None:
             raise ValueError("an array has no missing values; nan: error refuses those with NaN")
+        for column in self.keys:
+            if column not in {**self.columns, **self.match}:
+                raise ValueError(f"keys: {column!r} is no column that is offered or matched on")
         for column in self.ranges:
             if column not in self.columns:
                 raise ValueError(f"a range of {column!r}, which is no column that is offered")
@@ -333,6 +340,18 @@ class Description(StrictModel):
             raise SourceError(f"it does not have the {self.rows} rows that are published")
         if isinstance(self.rows, Bound) and count > self.rows.at_most:
             raise SourceError(f"it has more rows than {self.rows.at_most}, as are published")
+
+    def check_keys(self, column: str, count: int) -> None:
+        """Check a number of different values of a column against what is published.
+
+        Raises:
+            SourceError: there are more.
+        """
+        most = self.keys[column].at_most
+        if count > most:
+            raise SourceError(
+                f"column {column!r} has more different values than {most}, as are published"
+            )
 
     def public(self) -> dict[str, Any]:
         """Return it as plain data, without defaults."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from mplang_match.ext import common_kind, published_rows
+from mplang_match.ext import common_kind, published_keys
 from mplang_spu import SpuConfig
 
 import mplang_core as mp
@@ -56,7 +56,7 @@ def join(
             table, ``"semi"`` those of its rows whose key is in all others, ``"anti"`` those whose
             key is in none of them.
         rows: by party how many rows its table has at most, as ``{"bank": 1200}``. By default the
-            number of rows that its owner publishes of the data set, ``rows:``.
+            number that its owner publishes of the data set, ``keys:`` of the column or ``rows:``.
         to: the SPU; by default the only one of the cluster.
 
     Returns:
@@ -93,7 +93,7 @@ def join(
     attrs = {"kinds": _kinds(sides, keys), "sides": len(sides)}
     entered: list[Side] = []
     salts = _salts(sides)
-    for i, bound in enumerate(_bounds({} if rows is None else rows, sides)):
+    for i, bound in enumerate(_bounds({} if rows is None else rows, sides, keys)):
         fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}
         made = mp.device(sides[i].device)(enter)(salts[i], sides[i].table, **attrs, **fields)
         tokens, there, *values = made
@@ -215,7 +215,9 @@ def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) ->
     return shared
 
 
-def _bounds(rows: Mapping[str, int], sides: Sequence[_Owned]) -> list[int]:
+def _bounds(
+    rows: Mapping[str, int], sides: Sequence[_Owned], keys: Sequence[Sequence[str]]
+) -> list[int]:
     """Return how many rows each table has at most."""
     names = [side.party for side in sides]
     if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
@@ -224,12 +226,13 @@ def _bounds(rows: Mapping[str, int], sides: Sequence[_Owned]) -> list[int]:
             f"{rows!r}"
         )
     bounds = []
-    for side in sides:
-        bound = rows.get(side.party, published_rows(side.table, side.party))
+    for side, columns in zip(sides, keys, strict=True):
+        bound = rows.get(side.party, published_keys(side.table, side.party, columns))
         if bound is None:
             raise TraceError(
                 f"{at()}join: how many rows the table of {side.party} has at most is not known: "
-                f"say rows={{{side.party!r}: 1200}}, or let its owner publish rows: of the data set"
+                f"say rows={{{side.party!r}: 1200}}, or let its owner publish keys: or rows: of "
+                "the data set"
             )
         if type(bound) is not int or not 1 <= bound <= MAX_ROWS:
             raise TraceError(

@@ -4,4 +4,4 @@ Imports no Arrow.
 """
 
 from mplang_match.kinds import KeyKind as KeyKind, common_kind as common_kind, kind_of as kind_of
-from mplang_match.published import published_rows as published_rows
+from mplang_match.published import published_keys as published_keys

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from mplang_core import ClusterSpec, Mask, MPObject, TableType
 from mplang_core.ext import TraceError, at, context_of, device_of_party, the_holder
 from mplang_match.ops import MAX_KEYS, is_size
-from mplang_match.published import published_rows
+from mplang_match.published import published_keys
 
 On: TypeAlias = str | Sequence[str | tuple[str, str]]
 
@@ -37,9 +37,9 @@ def match(
             different names pairs ``("id", "customer")``.
         learn: who gets to know which keys are in common: ``"both"``, or the name of one party.
         rows: by party how many different keys it has at most, as ``{"bank": 50_000}``: nobody
-            learns how many there are. By default the number of rows that its owner publishes of
-            the data set, ``rows:``; without one, the other party learns how many different keys
-            there are.
+            learns how many there are. By default the number that its owner publishes of the data
+            set, ``keys:`` of the column or ``rows:``; without one, the other party learns how many
+            different keys there are.
         at_least: how many keys have to be in common; if fewer are, nothing is told but that.
         keep: whether results have the columns that were matched on.
         number: name of the column with the numbers of the keys in common.
@@ -97,7 +97,7 @@ def match(
     attrs = {
         "on": pairs,
         "learn": _learners(learn, ranks, names),
-        "most": _most({} if rows is None else rows, names, (a, b)),
+        "most": _most({} if rows is None else rows, names, (a, b), pairs),
         "at_least": at_least,
         "keep": keep,
         "number": number,
@@ -163,7 +163,10 @@ def _learners(learn: str, ranks: Sequence[int], names: Sequence[str]) -> Mask:
 
 
 def _most(
-    rows: Mapping[str, int], names: Sequence[str], both: Sequence[MPObject]
+    rows: Mapping[str, int],
+    names: Sequence[str],
+    both: Sequence[MPObject],
+    pairs: Sequence[tuple[str, str]],
 ) -> tuple[int | None, ...]:
     """Return how many keys each party has at most: as is asked for, or as its owner publishes."""
     if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
@@ -174,8 +177,8 @@ def _most(
     for name, size in rows.items():
         _check_size(f"rows of {name}", size, 1)
     return tuple(
-        rows[name] if name in rows else published_rows(table, name)
-        for name, table in zip(names, both, strict=True)
+        rows[name] if name in rows else published_keys(table, name, keys)
+        for name, table, keys in zip(names, both, zip(*pairs, strict=True), strict=True)
     )
 
 

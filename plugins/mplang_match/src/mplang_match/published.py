@@ -1,8 +1,8 @@
-"""How many rows a table has at most, as its owner publishes it. Imports no Arrow."""
+"""How many keys a table has at most, as its owner publishes it. Imports no Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mplang_analysis import DATA_SET
 
@@ -10,15 +10,17 @@ from mplang_core import MPObject, TraceContext, TraceVar
 from mplang_core.ext import Graph, Operation, op_defs
 
 
-def published_rows(table: MPObject, owner: str) -> int | None:
-    """Return how many rows the data set that a table is made of has at most.
+def published_keys(table: MPObject, owner: str, on: Sequence[str]) -> int | None:
+    """Return how many keys the data set that a table is made of has at most.
 
     Args:
         table: a value of a program that is traced.
         owner: name of the party that has it.
+        on: the columns of the key.
 
     Returns:
-        What the catalogue says; ``None`` if it says nothing, or the table is not of one data set.
+        What the catalogue says of that column, or of rows; ``None`` if it says nothing, or the
+        table is not of one data set.
     """
     ctx = table.ctx
     if not isinstance(table, TraceVar) or not isinstance(ctx, TraceContext):
@@ -28,16 +30,23 @@ def published_rows(table: MPObject, owner: str) -> int | None:
         return None
     (name,) = names
     return ctx.look_up(
-        f"number of rows of data set {name!r} of {owner}",
-        lambda known: _rows(None if known is None else known.get(owner, {}).get(name)),
+        f"number of keys or rows of data set {name!r} of {owner}",
+        lambda known: _keys(None if known is None else known.get(owner, {}).get(name), on),
     )
 
 
-def _rows(described: object) -> int | None:
-    """Return the number of rows that a description has, or its bound."""
+def _keys(described: object, on: Sequence[str]) -> int | None:
+    """Return the bound of keys that a description has; that of rows if it has none of keys.
+
+    Of several columns together there are as many keys as rows.
+    """
+    keys = getattr(described, "keys", {})
+    if len(on) == 1 and on[0] in keys:
+        bound: int = keys[on[0]].at_most
+        return bound
     rows = getattr(described, "rows", None)
-    bound: int | None = getattr(rows, "at_most", rows)
-    return bound
+    most: int | None = getattr(rows, "at_most", rows)
+    return most
 
 
 def _data_sets(table: TraceVar, graph: Graph) -> Iterator[str]:
