@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mplang_tables.ext import Scan
 
@@ -19,6 +19,9 @@ from mplang_data.description import Description, SourceError
 from mplang_data.holding import DataSet
 from mplang_data.sources import source_of
 from mplang_data.sources.source import Opened, close_all
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 TOGETHER = 4  # processes
 
@@ -90,7 +93,7 @@ def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
         kind = description.of(list(description.columns), matched)
     found = Opened(source, description, files, arguments).read(kind)
     parts = _parts(found) if isinstance(found, Scan) else [found]
-    values: dict[str, set[Any]] = {column: set() for column in description.keys}
+    values: dict[str, set[object]] = {column: set() for column in description.keys}
     for part in parts:
         for column, seen in values.items():
             seen.update(part.column(column).unique().drop_null().to_pylist())
@@ -99,7 +102,7 @@ def _compare(asked: dict[str, Any], files: Sequence[int]) -> int | None:
     return getattr(found, "num_rows", None)
 
 
-def _parts(scan: Scan) -> Iterator[Any]:
+def _parts(scan: Scan) -> Iterator[pa.Table]:
     """Yield the parts of a scan, and see that they are all."""
     count = 0
     try:
