@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from mplang_joins.ops import enter, salt
 from secret_joining import PARTIES, cluster, joined, table
 
 import mplang_core as mp
@@ -119,6 +120,40 @@ def test_what_does_not_fit_fails_at_its_party_and_tells_no_value(table, text):
     with pytest.raises(PartyError, match=text) as failure:
         join(b=table)
     assert failure.value.rank == 1
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"kinds": (("string", 1),)},
+        {"kinds": (("integer", 0),)},
+        {"kinds": ()},
+        {"on": (), "kinds": ()},
+        {"on": ("name",)},
+        {"columns": ("name",)},
+        {"columns": ("id",)},
+        {"side": 2},
+        {"side": -1},
+        {"sides": 1},
+        {"sides": 17},
+        {"rows": -1},
+        {"rows": 1 << 28},
+    ],
+)
+def test_a_program_that_was_made_up_is_refused(attrs):
+    right = {"on": ("id",), "kinds": (("string", 0),), "columns": ("x0",)}
+    given = {**right, "side": 0, "sides": 2, "rows": 5, **attrs}
+
+    def program():
+        return mp.device("bank")(enter)(mp.device("bank")(salt)(), mp.dataset("bank", "t"), **given)
+
+    refused(program, "joins.enter")
+
+
+def test_keys_of_two_units_are_compared_by_value():
+    seconds = pa.table({"id": pa.array([10**9, 5], pa.timestamp("s")), "x0": [1, 2]})
+    nanos = pa.table({"id": pa.array([10**18, 5], pa.timestamp("ns")), "x1": [3, 4]})
+    assert join(seconds, nanos) == [[("x0", 1), ("x1", 3)]]
 
 
 def test_two_texts_that_are_one_by_nfc_are_one_key():

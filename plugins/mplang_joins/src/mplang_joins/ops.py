@@ -16,6 +16,8 @@ from mplang_core.ext import Effects, Operation
 SALT = 32  # bytes
 MAX_ROWS = 1 << 27
 MAX_SIDES = 16
+DIGITS = {"decimal": 38, "time": 9, "timestamp": 9, "timestamp in UTC": 9}
+"""How many digits behind the point keys of a kind have at most; 0 if it is not named."""
 BITS = 62
 """Bits of a token with the number of its side, so that differences fit in a ring of 64 bits."""
 
@@ -137,5 +139,5 @@ def _check_keys(x: TableType, on: Sequence[str], kinds: Kinds) -> None:
         raise ValueError(f"a key has a column or more, and each of them a kind, got {on}, {kinds}")
     for column, kind in zip(on, kinds, strict=True):
         own, wanted = kind_of(_type(x, column)), KeyKind(*kind)
-        if own.name != wanted.name or not own.scale <= wanted.scale <= 38:
+        if own.name != wanted.name or not own.scale <= wanted.scale <= DIGITS.get(own.name, 0):
             raise TypeError(f"column {column!r} is {_type(x, column)}, not compared as {wanted}")
