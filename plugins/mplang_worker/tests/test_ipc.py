@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -27,6 +29,51 @@ def test_messages_and_files_arrive(pair):
         message, found = ipc.receive(mine)
         assert message == {"data": b"z" * size}
         assert bytes(ipc.read_file(found, 2 * MB)) == b"x" * size + b"y"
+
+
+LIMITED = """
+import ctypes, errno, os, resource, socket, sys, time
+from mplang_worker.wire import ipc
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
+none = (ctypes.c_uint32 * 6)()
+head = (ctypes.c_uint32 * 2)(0x20080522, 0)
+assert ctypes.CDLL(None).capset(head, none) == 0  # as a process of a session has none
+sock = socket.socket(fileno=int(sys.argv[1]))
+file = ipc.write_file([b"x"])
+sock.settimeout(0)
+try:
+    ipc.send(sock, {}, file)
+except OSError as error:
+    assert error.errno == errno.ETOOMANYREFS
+    pause = time.sleep
+    time.sleep = lambda seconds: (print("waits", flush=True), pause(seconds))
+    sock.settimeout(None)
+    ipc.send(sock, {"data": 1}, file)
+"""
+
+
+def test_who_has_used_up_the_files_on_their_way_is_waited_for(pair):
+    """The kernel counts those of all processes of a user."""
+    mine, theirs = pair
+    limit, batch = 300, 200
+    others = [ipc.channel() for _ in range(4)]
+    file = os.memfd_create("other")
+    for near, _ in others:
+        ipc.socket.send_fds(near, [b"x"], [file] * batch)
+    os.close(file)
+    command = [sys.executable, "-P", "-c", LIMITED.replace("LIMIT, LIMIT", f"{limit}, {limit}")]
+    child = subprocess.Popen(
+        [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    with child, child.stdout:
+        assert child.stdout.readline() == b"waits\n"
+        for end in (each for both in others for each in both):
+            end.close()
+        message, sent = ipc.receive(mine)
+    assert message == {"data": 1}
+    os.close(sent)
 
 
 def test_files_that_could_change_are_refused():

@@ -7,10 +7,12 @@ passed in the same way. A message that exceeds a packet is the first file of an 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ from mplang_core import MPLangError
 from mplang_worker.wire.msgpack_limits import count_items
 
 MAX_SPILLED = 4 << 20  # bytes of a message
+PAUSE = 0.01  # seconds until files are tried again that the kernel has no room for
 MAX_ITEMS = 3_000_000  # items of it: a hundred jobs may have many results
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 INLINE = 32 << 10  # bytes up to which a body is part of the packet
@@ -51,7 +54,7 @@ def check_message(fields: Message) -> None:
 
 
 def send(sock: socket.socket, message: Message, file: int | None = None) -> None:
-    """Send a packet.
+    """Send a packet; wait for room as the socket does.
 
     Args:
         sock: socket to the other process.
@@ -59,18 +62,39 @@ def send(sock: socket.socket, message: Message, file: int | None = None) -> None
         file: file descriptor to pass; the caller closes its own.
 
     Raises:
-        OSError: the other process has exited.
+        OSError: the other process has exited; there is no room, if the socket does not wait.
+        TimeoutError: there was none in the socket's time.
     """
     data = _encoder.encode(message)
     files = [] if file is None else [file]
     if len(data) <= PACKET:
-        socket.send_fds(sock, [data], files)
+        _send_files(sock, data, files)
         return
     spilled = write_file([data])
     try:
-        socket.send_fds(sock, [_SPILLED], [spilled, *files])
+        _send_files(sock, _SPILLED, [spilled, *files])
     finally:
         os.close(spilled)
+
+
+def _send_files(sock: socket.socket, data: bytes, files: Sequence[int]) -> None:
+    """Send a packet with files.
+
+    Linux holds the files that all processes of a user have on their way against the limit of open
+    files of who sends one more: on a busy machine its neighbours may have used it up.
+    """
+    timeout = sock.gettimeout()
+    begun = time.monotonic()
+    while True:
+        try:
+            socket.send_fds(sock, [data], files)
+            return
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS or timeout == 0:
+                raise
+        if timeout is not None and time.monotonic() - begun > timeout:
+            raise TimeoutError("too many files are on their way")
+        time.sleep(PAUSE)
 
 
 def receive(sock: socket.socket) -> tuple[Message, int | None]:
