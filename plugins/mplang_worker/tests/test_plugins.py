@@ -84,7 +84,10 @@ def test_what_is_installed_is_imported_where_nothing_is_named(spy):
 def test_a_program_of_a_plugin_that_a_worker_does_not_have():
     with (
         LocalCluster(
-            1, plugins=without("mplang-jax", "mplang-match", "mplang-spu", "mplang-hello")
+            1,
+            plugins=without(
+                "mplang-jax", "mplang-joins", "mplang-match", "mplang-spu", "mplang-hello"
+            ),
         ) as workers,
         mp.connect("http", workers.spec) as host,
     ):
