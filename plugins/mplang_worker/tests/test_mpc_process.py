@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,8 @@ from fault_testbed import KIT, FaultTestbed, X, assert_error, works
 from mplang_http import LocalCluster
 from mplang_http.cli.status import cluster_status
 from mplang_testing.waiting import DEADLINE, NEVER, pause, wait_until
+from mplang_worker.front.mpc import _is_there
+from mplang_worker.front.session import SessionMpc
 from processes import engine_of, mpc_process_of
 
 import mplang_core as mp
@@ -98,3 +102,10 @@ def test_a_session_takes_little_memory_before_its_first_program():
         for worker in pair.workers:
             both = engine_of(worker.pid), mpc_process_of(worker.pid)
             assert sum(map(private_memory, both)) < 20 << 20
+
+
+def test_a_process_that_has_ended_is_not_asked_whether_it_is_there():
+    """Its end was told before, and the notice of it may still wait for its turn."""
+    mpc = SessionMpc("match")
+    mpc.process = SimpleNamespace(lost=True, tell=lambda message: None)
+    assert not asyncio.run(asyncio.wait_for(_is_there(mpc), DEADLINE))

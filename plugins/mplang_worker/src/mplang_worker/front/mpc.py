@@ -210,7 +210,7 @@ async def _is_there(mpc: SessionMpc) -> bool:
     Peers that were told of such a one would try to link to it until they give up.
     """
     process = mpc.process
-    if process is None:
+    if process is None or process.lost:  # whose end nobody would tell again
         return False
     mpc.ready = asyncio.get_running_loop().create_future()
     process.tell({"call": "ready"})
