@@ -86,11 +86,9 @@ def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
         >>> sorted(may_differ(pairs))
         ['a', 'mplang-core', 'mplang-http', 'mplang-worker']
     """
-    by_group: dict[str, set[str]] = {}
-    for group, package in plugins:
-        by_group.setdefault(group, set()).add(package)
-    used = set[str]().union(*(by_group.get(group, ()) for group in USED))
-    return frozenset({CORE, *OWN} | used) - by_group.get(PASSES, set())
+    pairs = list(plugins)
+    used = {package for group, package in pairs if group in USED}
+    return frozenset({CORE, *OWN} | used) - {each for group, each in pairs if group == PASSES}
 
 
 def may_differ_here() -> frozenset[str]:
@@ -137,12 +135,12 @@ def misfits(parties: Collection[Versions]) -> set[str]:
 
 
 def _fit(name: str, parties: Sequence[Versions]) -> bool:
-    found = {(party.there[name], party.since.get(name, "")) for party in parties}
     numbers = [party.passes[name] for party in parties if name in party.passes]
     if len(set(numbers)) > 1:
         return False
-    if len({version for version, _ in found}) == 1 or len(numbers) == len(parties):
+    if len({party.there[name] for party in parties}) == 1 or len(numbers) == len(parties):
         return True
+    found = {(party.there[name], party.since.get(name, "")) for party in parties}
     return all(name in party.may_differ for party in parties) and all(
         _fits_beside(*one, *other) for one in found for other in found
     )
