@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from mplang_match.ext import common_kind, published_keys
+from mplang_match.ext import common_kind, key_columns, published_keys
 from mplang_spu import SpuConfig
 
 import mplang_core as mp
@@ -156,16 +156,13 @@ def _spu(sides: Sequence[_Owned], to: str | None) -> Device:
 
 def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
     """Return the columns of each table's key."""
-    listed = [on] if isinstance(on, str) else on
-    named = (
-        [_of_each(each, len(sides)) for each in listed] if isinstance(listed, list | tuple) else []
-    )
-    if not named or None in named:
+    parts = key_columns(on, len(sides))
+    if not parts:
         raise TraceError(
             f"{at()}join: on is a column, a list of them, or of tuples with one of each of the "
             f"{len(sides)} tables, as [('id', 'customer')], got {on!r}"
         )
-    keys = [list(each) for each in zip(*filter(None, named), strict=True)]
+    keys = [list(each) for each in zip(*parts, strict=True)]
     for side, columns in zip(sides, keys, strict=True):
         for column in columns:
             if column not in side.columns:
@@ -174,14 +171,6 @@ def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
                     f"{', '.join(side.columns)}"
                 )
     return keys
-
-
-def _of_each(named: object, count: int) -> tuple[str, ...] | None:
-    """Return a column of each table; ``None`` if it names none."""
-    each = (named,) * count if isinstance(named, str) else named
-    if not isinstance(each, list | tuple) or len(each) != count:
-        return None
-    return tuple(each) if all(isinstance(name, str) for name in each) else None
 
 
 def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> tuple[tuple[str, int], ...]:

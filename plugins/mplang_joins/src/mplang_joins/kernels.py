@@ -49,7 +49,7 @@ def enter(
     if table.num_rows > rows:
         raise KernelError(
             f"joins.enter: the table has more than the {rows} rows declared: say by rows= of "
-            "mp.join how many there are at most, or in rows: of the data set"
+            "mp.join how many there are at most, or in keys: or rows: of the data set"
         )
     keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
     tokens = tokens_of(keys, salt.tobytes(), rows=rows, side=side, sides=sides)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from mplang_core import ClusterSpec, Mask, MPObject, TableType
 from mplang_core.ext import TraceError, at, context_of, device_of_party, the_holder
+from mplang_match.key_columns import key_columns
 from mplang_match.ops import MAX_KEYS, is_size
 from mplang_match.published import published_keys
 
@@ -109,23 +110,13 @@ def match(
 
 
 def _pairs(on: On) -> tuple[tuple[str, str], ...]:
-    listed = [on] if isinstance(on, str) else on
-    pairs = [_pair(each) for each in listed] if isinstance(listed, list | tuple) else []
-    if not pairs or None in pairs:
+    pairs = key_columns(on, 2)
+    if not pairs:
         raise TraceError(
             f"{at()}match: on is a column, a list of them, or of pairs such as ('id', 'customer'), "
             f"got {on!r}"
         )
-    return tuple(pair for pair in pairs if pair is not None)
-
-
-def _pair(named: object) -> tuple[str, str] | None:
-    """Return a pair of columns; ``None`` if it is none."""
-    both = [named, named] if isinstance(named, str) else named
-    if not isinstance(both, list | tuple) or len(both) != 2:
-        return None
-    a, b = both
-    return (str(a), str(b)) if isinstance(a, str) and isinstance(b, str) else None
+    return tuple((a, b) for a, b in pairs)
 
 
 def _check_columns(
