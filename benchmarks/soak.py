@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -330,17 +331,21 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=None, help="seconds between two restarts")
     parser.add_argument("--series", help="file for the memory of each process over time, as CSV")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        organizations = Organizations(Path(folder), chosen.hosts)
-        with organizations.cluster:
-            pause = chosen.pause or min(PAUSE, 60 * chosen.minutes / 4)
-            soak = Soak(organizations, chosen.minutes, pause)
-            soak.run()
-        if chosen.series:
-            soak.memory.save(chosen.series)
-        wrong = soak.report()
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    organizations = Organizations(folder, chosen.hosts)
+    with organizations.cluster:
+        pause = chosen.pause or min(PAUSE, 60 * chosen.minutes / 4)
+        soak = Soak(organizations, chosen.minutes, pause)
+        soak.run()
+    if chosen.series:
+        soak.memory.save(chosen.series)
+    wrong = soak.report()
     for each in wrong:
         print(f"WRONG: {each}")
+    if wrong:
+        print(f"logs and records are kept in {folder}")
+    else:
+        shutil.rmtree(folder)
     return bool(wrong)
 
 
