@@ -87,6 +87,26 @@ def test_whoever_waits_for_a_job_learns_of_its_end(jobs):
     assert jobs.active == 0
 
 
+@pytest.mark.parametrize("stop", ["it has failed", "it was cancelled"])
+def test_whoever_opens_a_session_waits_for_what_was_stopped(jobs, stop):
+    """A front vouched for an MPC process that ended itself a moment later, with the failed run."""
+
+    async def wait():
+        await jobs.wait_for_stopped()  # of what runs nobody waits
+        if stop == "it has failed":
+            jobs.update(ended())
+        else:
+            jobs.cancel(RUN)
+        waiting = asyncio.create_task(jobs.wait_for_stopped())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        jobs.update(ended(), settled=True)
+        await waiting
+
+    asyncio.run(wait())
+
+
 def _events(jobs):
     return jobs.get(RUN).accepted, jobs.get(RUN).ended
 

@@ -92,6 +92,7 @@ class FrontJobs:
         self._most = most
         self._known: dict[str, KnownJob] = {}
         self._active: set[str] = set()
+        self._has_settled = asyncio.Event()
 
     @property
     def active(self) -> int:
@@ -137,13 +138,14 @@ class FrontJobs:
         Runs are executed one after another, but one that was stopped may go on beside the next.
         """
         run, job = next(((k, v) for k, v in self._known.items() if not v.settled), (None, None))
-        return None if job is None or job.ended.is_set() or job.cancelled is not None else run
+        return None if job is None or _is_stopped(job) else run
 
     def refuse(self, run: str, error: RequestError) -> None:
         """Record that the engine has not taken a job."""
         job = self._known.pop(run, None)
         if job is not None:
             job.refused, job.settled = error, True
+            self._has_settled.set()
             self._end(run, job)
 
     def update(self, status: Status, *, settled: bool = False) -> None:
@@ -153,6 +155,7 @@ class FrontJobs:
             job.update(_judged(status, job))
             job.accepted.set()
             job.settled |= settled
+            self._has_settled.set()
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
 
@@ -199,6 +202,15 @@ class FrontJobs:
         clocks = self._clocks()
         if clocks:
             await asyncio.sleep(max(clock.left() for clock in clocks))
+
+    async def wait_for_stopped(self) -> None:
+        """Wait until nothing runs any more of the jobs that have failed or were cancelled.
+
+        That is soon, or their engine is ended: see :meth:`overdue`.
+        """
+        while any(not each.settled and _is_stopped(each) for each in self._known.values()):
+            self._has_settled.clear()
+            await self._has_settled.wait()
 
     @property
     def has_clock(self) -> bool:
@@ -249,6 +261,11 @@ class FrontJobs:
         for run in list(self._known):
             failed = {"run": run, "state": "failed", "held": [], "error": error}
             self.update(failed | {"ended": time.time()}, settled=True)
+
+
+def _is_stopped(job: KnownJob) -> bool:
+    """Return whether a job was to end, whether or not it did."""
+    return job.ended.is_set() or job.cancelled is not None
 
 
 def _judged(status: Status, job: KnownJob | None) -> Status:

@@ -99,6 +99,7 @@ class FrontMpc:
         async with mpc.starting:
             if session.natives.setdefault(mpc.service, mpc) is not mpc:
                 raise RequestError(503, "starting", "another request opens the session; try again")
+            await session.jobs.wait_for_stopped()  # one that fails may end the process at its end
             if await _is_there(mpc) or (mpc.link and session.jobs.has_clock):
                 return  # the end of one is told at the step of the clock of its run
             await self._end(mpc, "another one takes its place")
