@@ -11,6 +11,7 @@ from mplang_core.device import (
     PARTY as PARTY,
     Device as Device,
     DeviceKind as DeviceKind,
+    JointRun as JointRun,
     Lowering as Lowering,
     Transfer as Transfer,
     device_kinds as device_kinds,

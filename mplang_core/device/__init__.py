@@ -6,11 +6,13 @@ from mplang_core.device.kinds import (
     PARTY as PARTY,
     Device as Device,
     DeviceKind as DeviceKind,
+    JointRun as JointRun,
     Lowering as Lowering,
     Transfer as Transfer,
     add_kind as add_kind,
     add_transfer as add_transfer,
     device_kinds as device_kinds,
+    joint_runs as joint_runs,
     transfers as transfers,
 )
 from mplang_core.device.parties import (

@@ -16,6 +16,7 @@ from mplang_core.device.kinds import (
     Device,
     Lowering,
     device_kinds,
+    find_joint_run,
     find_transfer,
 )
 from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
@@ -133,8 +134,7 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
                 target = _infer(ctx, leaves) if name is None else _device(ctx, name)
                 if is_of_controller(fn):
                     return _map(run_here(ctx, fn, args, kwargs), lambda c, x: _put(c, x, target))
-                here = [_bring(ctx, leaf, target) for leaf in leaves]
-                result = _run(ctx, target, fn, *unflatten(spec, here))
+                result = _run_jointly(ctx, target, fn, leaves, spec)
                 outs, out_spec = flatten(result)
                 return unflatten(out_spec, [ctx.place(out, target) for out in outs])
 
@@ -374,6 +374,18 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
     device: dict[str, Any] = {"kind": target.kind, "members": len(target.mask)}
     device |= {"config": target.config, "frontends": target.frontends}
     return run_program(fe_materialize(fn, *args, **device, **kwargs), target.mask)
+
+
+def _run_jointly(
+    ctx: MPContext, target: Device, fn: Callable[..., Any], leaves: Sequence[Any], spec: Any
+) -> Any:
+    """Run a function on values that are brought to the device, or that stay where they are."""
+    there = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
+    joint = find_joint_run(target, [leaf for leaf in there if isinstance(leaf, MPObject)])
+    if joint is None:
+        here = [_bring(ctx, leaf, target) for leaf in leaves]
+        return _run(ctx, target, fn, *unflatten(spec, here))
+    return joint.run(target, fn, *unflatten(spec, there))
 
 
 def _meta(fn: Any) -> FeMeta | None:

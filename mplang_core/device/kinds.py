@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import MPObject
-from mplang_core.feop import FeProgram, misfit, other_form, runs_at_parties
+from mplang_core.feop import FeProgram, misfit, other_form, registry, runs_at_parties
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.types import BaseType, Form
@@ -171,11 +171,39 @@ class Device:
         return f"{self.name} ({self.kind.name} of {self.mask})"
 
 
+@dataclass(frozen=True, slots=True)
+class JointRun:
+    """Way to run functions of values that stay with their parties, such as queries of tables.
+
+    Attributes:
+        name: its name, such as ``"queries of tables"``.
+        takes: ``takes(device, values)`` returns whether it runs functions of these values on a
+            device that they do not move to.
+        run: ``run(device, fn, args, kwargs)`` emits the ops and returns the nest of results, which
+            are on the device.
+    """
+
+    name: str
+    takes: Callable[[Device, Sequence[MPObject]], bool]
+    run: Callable[[Device, Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
+
+
 device_kinds: Namespace[DeviceKind] = Namespace("device kind")
 """Device kinds by name."""
 
 transfers: Namespace[Transfer] = Namespace("transfer")
 """Transfers by ``"SRC->DST"``; a form is ``"any plain"``."""
+
+joint_runs: Namespace[JointRun] = Namespace("joint run")
+"""Ways to run functions of values that stay with their parties, by name."""
+
+
+def find_joint_run(device: Device, values: Sequence[MPObject]) -> JointRun | None:
+    """Return what runs functions of values on a device without moving these there."""
+    if device.kind.form is Form.PLAIN:
+        return None
+    registry.load_all()
+    return next((each for _, each in joint_runs if each.takes(device, values)), None)
 
 
 def find_transfer(src: Device | None, dst: Device | None) -> Transfer | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pluggy
 
-from mplang_core.device import DeviceKind, Transfer
+from mplang_core.device import DeviceKind, JointRun, Transfer
 from mplang_core.ir import OpDef
 from mplang_core.runtime import Codec, Kernel, Role
 from mplang_core.simp.backend import BackendSpec
@@ -142,6 +142,17 @@ class Hooks(Protocol):
             @hookimpl
             def mplang_transfers():
                 return [Transfer("SPU", "VAULT", reshare, "auto")]
+        """
+
+    @hookspec
+    def mplang_joint_runs(self) -> Sequence[JointRun]:
+        """Return ways to run functions of values that stay with their parties.
+
+        Example::
+
+            @hookimpl
+            def mplang_joint_runs():
+                return [JointRun("queries of tables", takes_tables, run_query)]
         """
 
     @hookspec

@@ -13,7 +13,16 @@ from typing import Any, Literal, TypeAlias
 import pluggy
 from importlib_metadata import EntryPoint, entry_points, version
 
-from mplang_core.device import DeviceKind, Transfer, add_kind, add_transfer, device_kinds, transfers
+from mplang_core.device import (
+    DeviceKind,
+    JointRun,
+    Transfer,
+    add_kind,
+    add_transfer,
+    device_kinds,
+    joint_runs,
+    transfers,
+)
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
@@ -285,7 +294,7 @@ class PluginManager:
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)
-        for namespace in (device_kinds, transfers):  # no prefix tells who brings one
+        for namespace in (device_kinds, transfers, joint_runs):  # no prefix tells who brings one
             namespace.set_resolver(lambda name: self.load_all())
         backends.set_resolver(lambda name: self.load(name, BACKENDS), lambda: self.names(BACKENDS))
         passes.set_resolver(lambda name: self.load(name, PASSES), lambda: self.names(PASSES))
@@ -305,7 +314,7 @@ ASKED = ("settings", "configure", "preload", "doctor")
 _BY_PREFIX: list[Namespace[Any]] = [op_defs, type_classes, codecs, host_kernels, worker_kernels]
 """Registries whose names begin with that of a plugin's entry point."""
 
-_BY_NAME = (device_kinds, transfers, backends, passes, diagnostics, native_ops)
+_BY_NAME = (device_kinds, transfers, joint_runs, backends, passes, diagnostics, native_ops)
 NAMESPACES = (registry.feops, *_BY_PREFIX, *_BY_NAME)
 """All registries that plugins extend."""
 
@@ -360,6 +369,9 @@ _HOOKS = {
     "mplang_kernels": _of(hookspecs.KernelSpec, _add_kernel, lambda spec: spec.opcodes),
     "mplang_devices": _of(DeviceKind, add_kind),
     "mplang_transfers": _of(Transfer, add_transfer),
+    "mplang_joint_runs": _of(
+        JointRun, lambda each, by: joint_runs.add(each.name, each, provider=by)
+    ),
     "mplang_backends": _of(
         BackendSpec, lambda each, by: backends.add(each.name, each, provider=by)
     ),

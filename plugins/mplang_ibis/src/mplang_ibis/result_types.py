@@ -56,6 +56,27 @@ def declared(columns: Sequence[tuple[str, str]], inferred: Mapping[str, str] = {
     )
 
 
+def described(sql: str, tables: Mapping[str, TableType]) -> TableType:
+    """Return the columns and types that one SELECT gives, without data. Imports DuckDB.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        tables: types of the tables that it reads, by name.
+
+    Raises:
+        AdmissionError: it may not run at a party.
+        TypeError: tables do not have the type of a column.
+
+    Example:
+        >>> kind = TableType((("p", "decimal128(5, 2)"),))
+        >>> print(described('SELECT "p" * 2 AS "twice" FROM "x"', {"x": kind}))
+        table<["twice", "decimal128(15, 2)"]>
+    """
+    from mplang_ibis.query import types_of
+
+    return declared(types_of(sql, tables))
+
+
 def _arrow(name: str, type: str, inferred: str) -> str:
     if type == "HUGEINT":
         return "uint64" if inferred == "uint64" else "int64"

@@ -1,6 +1,7 @@
 """Secret joins: tables of several parties, joined on secret shares; nobody learns who matched."""
 
+from mplang_joins.across.groups import JoinedGroups
 from mplang_joins.frontend import join
 from mplang_joins.rows import JoinedRows
 
-__all__ = ["JoinedRows", "join"]
+__all__ = ["JoinedGroups", "JoinedRows", "join"]

@@ -14,7 +14,9 @@ from jax import Array, lax
 
 from mplang_joins.rows import How, Side
 
-_THERE = ""  # no name of a column
+THERE = ""
+"""What is called as no column is: whether a row is there."""
+
 Slot: TypeAlias = tuple[str, int]
 """An array that columns of different sides share: its element type, and a number."""
 
@@ -49,25 +51,25 @@ def align(sides: Sequence[Side], how: How) -> Aligned:
     Returns:
         Arrays of the length of all sides together.
     """
-    rows = _Sorted.of(sides)
+    rows = Sorted.of(sides)
     hits = [rows.hits(i, everywhere=how in ("inner", "semi")) for i in range(1, len(sides))]
-    matched = [_any(each.values()) for each in hits]
+    matched = [any_of(each.values()) for each in hits]
     if how in ("inner", "semi"):
-        valid = _all(matched)
+        valid = _all_of(matched)
     else:
-        leads = rows.column(0, _THERE)
+        leads = rows.column(0, THERE)
         matched = [each & leads for each in matched]
-        valid = leads if how == "left" else leads & ~_any(matched)
+        valid = leads if how == "left" else leads & ~any_of(matched)
     columns = {name: jnp.where(valid, rows.column(0, name), 0) for name in sides[0].columns}
     for i, side in enumerate(sides[1:], 1) if how in ("inner", "left") else ():
         here = valid if how == "inner" else matched[i - 1]
         for name in side.columns:
-            columns[name] = _fetched(rows.column(i, name), hits[i - 1], here)
+            columns[name] = fetched(rows.column(i, name), hits[i - 1], here)
     return Aligned(columns, valid, matched if how == "left" else [])
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class Sorted:
     """All sides' rows, in the order of tokens.
 
     Columns of one element type of different sides share an array, as a row is of one side.
@@ -78,7 +80,7 @@ class _Sorted:
     slots: Mapping[tuple[int, str], Slot]
 
     @classmethod
-    def of(cls, sides: Sequence[Side]) -> _Sorted:
+    def of(cls, sides: Sequence[Side]) -> Sorted:
         columns = [_carried(side) for side in sides]
         slots: dict[tuple[int, str], Slot] = {}
         for i, each in enumerate(columns):
@@ -116,7 +118,7 @@ class _Sorted:
 
 def _carried(side: Side) -> Mapping[str, Array]:
     """Return what moves with the tokens of a side."""
-    return side.columns if side.there is None else {**side.columns, _THERE: side.there}
+    return side.columns if side.there is None else {**side.columns, THERE: side.there}
 
 
 def _behind(values: Array, step: int) -> Array:
@@ -124,7 +126,7 @@ def _behind(values: Array, step: int) -> Array:
     return jnp.concatenate([values[step:], jnp.zeros((step,), values.dtype)])
 
 
-def _fetched(values: Array, hits: Mapping[int, Array], here: Array) -> Array:
+def fetched(values: Array, hits: Mapping[int, Array], here: Array) -> Array:
     """Return what one of the rows behind has, zero where there is none."""
     if len(hits) == 1:
         (step,) = hits
@@ -133,9 +135,10 @@ def _fetched(values: Array, hits: Mapping[int, Array], here: Array) -> Array:
     return reduce(operator.add, picked)
 
 
-def _any(bools: Iterable[Array]) -> Array:
+def any_of(bools: Iterable[Array]) -> Array:
+    """Return where one of some arrays is true."""
     return reduce(operator.or_, bools)
 
 
-def _all(bools: Iterable[Array]) -> Array:
+def _all_of(bools: Iterable[Array]) -> Array:
     return reduce(operator.and_, bools)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from mplang_match.ext import common_kind, key_columns, published_keys
+from mplang_match.ext import key_columns, published_keys
 from mplang_spu import SpuConfig
 
 import mplang_core as mp
-from mplang_core import ClusterSpec, MPObject, TableType, fe_materialize
+from mplang_core import ClusterSpec, MPObject, TableType
 from mplang_core.ext import (
     Device,
     TraceError,
@@ -18,12 +18,11 @@ from mplang_core.ext import (
     context_of,
     device_kinds,
     device_of_party,
-    flatten,
-    run_program,
     the_holder,
-    unflatten,
 )
-from mplang_joins.ops import MAX_ROWS, MAX_SIDES, enter, salt
+from mplang_joins.keys import key_kinds
+from mplang_joins.on_shares import on_shares, salts
+from mplang_joins.ops import MAX_ROWS, MAX_SIDES, Kinds, enter
 from mplang_joins.rows import How, JoinedRows, Side
 
 On: TypeAlias = str | Sequence[str | tuple[str, ...]]
@@ -92,10 +91,10 @@ def join(
     spu = _spu(sides, to)
     attrs = {"kinds": _kinds(sides, keys), "sides": len(sides)}
     entered: list[Side] = []
-    salts = _salts(sides)
+    drawn = salts([each.device for each in sides])
     for i, bound in enumerate(_bounds({} if rows is None else rows, sides, keys)):
         fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}
-        made = mp.device(sides[i].device)(enter)(salts[i], sides[i].table, **attrs, **fields)
+        made = mp.device(sides[i].device)(enter)(drawn[i], sides[i].table, **attrs, **fields)
         tokens, there, *values = made
         leads = i == 0 and how in ("left", "anti")
         side = Side(tokens, there if leads else None, dict(zip(shared[i], values, strict=True)))
@@ -173,17 +172,16 @@ def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
     return keys
 
 
-def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> tuple[tuple[str, int], ...]:
+def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> Kinds:
     """Return by which kind each column of the key is compared."""
-    kinds = []
+    kinds: list[tuple[str, int]] = []
     for columns in zip(*keys, strict=True):
         types = [side.columns[column] for side, column in zip(sides, columns, strict=True)]
         try:
-            kind = max(common_kind(types[0], other) for other in types[1:])
+            kinds += key_kinds([[each] for each in types])
         except TypeError as error:
             named = ", ".join(f"{name!r}" for name in columns)
             raise TraceError(f"{at()}join: columns {named}: {error}") from None
-        kinds.append((kind.name, kind.scale))
     return tuple(kinds)
 
 
@@ -232,28 +230,9 @@ def _bounds(
     return bounds
 
 
-def _salts(sides: Sequence[_Owned]) -> list[MPObject]:
-    """Return what the hash of this join begins with, at each party: the first one draws it."""
-    drawn = mp.device(sides[0].device)(salt)()
-    return [mp.put(side.device, drawn) for side in sides]
-
-
 def _aligned(spu: Device, sides: Sequence[Side], how: How, others: Sequence[str]) -> JoinedRows:
-    """Join what was shared, on the SPU, by a sort whose messages do not depend on data."""
+    """Join what was shared, on the SPU."""
     from mplang_joins.aligned import align
 
-    program = fe_materialize(
-        partial(align, how=how),
-        list(sides),
-        kind=spu.kind,
-        members=len(spu.mask),
-        config=spu.config.with_oblivious_sort(),
-        frontends=spu.frontends,
-    )
-    columns, valid, matched = _placed(run_program(program, spu.mask), spu)
+    columns, valid, matched = on_shares(spu, partial(align, how=how), list(sides))
     return JoinedRows(columns, valid, dict(zip(others, matched, strict=False)))
-
-
-def _placed(nest: Any, spu: Device) -> Any:
-    leaves, spec = flatten(nest)
-    return unflatten(spec, [each.ctx.place(each, spu) for each in leaves])

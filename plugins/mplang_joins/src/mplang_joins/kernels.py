@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from mplang_match import keys as match_keys
 from mplang_match.ext import KeyKind
 from mplang_tables import arrow
 from mplang_tables.ext import loaded
 
+from mplang_core import TensorType
 from mplang_core.ext import KernelContext, KernelError
 from mplang_joins.ops import SALT, Kinds
 from mplang_joins.tokens import Array, tokens_of
@@ -62,14 +64,86 @@ def enter(
     return (tokens, there, *shared)
 
 
+def reduced(
+    ctx: KernelContext, salt: Array, x: Any, *, on: Sequence[str], kinds: Kinds,
+    columns: Sequence[str], code: str, groups: int, side: int, sides: int, rows: int,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Make tensors of a table that has one row for each key and group.
+
+    Args:
+        ctx: of the op.
+        salt: the bytes that all sides have.
+        x: an Arrow table or a scan.
+        on: the columns of its key.
+        kinds: by which each of them is compared.
+        columns: what is shared beside them.
+        code: the column with the number of a row's group; empty if all are in one.
+        groups: how many there may be.
+        side: the number of this side, from 0.
+        sides: how many there are.
+        rows: how many keys it has at most.
+
+    Returns:
+        Arrays: tokens and whether a row is there, ``[rows]``; of each column ``[groups, rows]``.
+
+    Raises:
+        KernelError: two rows have one key and group, the table has more keys, a group is none of
+            those that there may be, or a column has nulls.
+    """
+    table = arrow.plain(loaded(x))
+    keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
+    different = pc.dictionary_encode(keys, null_encoding="encode")
+    place = different.indices.to_numpy(zero_copy_only=False)
+    if len(different.dictionary) > rows:
+        raise KernelError(
+            f"joins.reduced: the table has more than the {rows} keys declared: say in keys: or "
+            "rows: of the data set how many there are at most"
+        )
+    group = _codes(table, code, groups)
+    if len(np.unique(place * np.int64(groups) + group)) < table.num_rows:
+        raise KernelError("joins.reduced: two rows have one key and group")
+    tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
+    shared = []
+    for name, value in zip(columns, ctx.op.outputs[2:], strict=True):
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        values = np.zeros((groups, rows), kind.dtype.numpy)
+        values[group, place] = _numbers(table, name)
+        shared.append(values)
+    return (tokens, np.arange(rows) < len(different.dictionary), *shared)
+
+
+def _codes(table: Any, code: str, groups: int) -> Array:
+    """Return the number of each row's group."""
+    if not code:
+        return np.zeros(table.num_rows, np.int64)
+    column = table.column(code)
+    if column.null_count:
+        raise KernelError(
+            "joins.reduced: a row is in a group that is none of those published; say in values: or "
+            "ranges: of the data set which there are, or leave out rows without one"
+        )
+    found: Array = column.to_numpy().astype(np.int64)
+    if table.num_rows and not 0 <= found.min() <= found.max() < groups:
+        raise KernelError(f"joins.reduced: the column {code!r} has other numbers of groups")
+    return found
+
+
 def _column(table: Any, name: str, rows: int, dtype: Any) -> Array:
     """Return the numbers of a column, with zeros behind them."""
+    numbers = _numbers(table, name)
+    values = np.zeros(rows, dtype)
+    values[: len(numbers)] = numbers
+    return values
+
+
+def _numbers(table: Any, name: str) -> Array:
+    """Return the numbers of a column, which has no nulls."""
     column = table.column(name)
     if column.null_count:
         raise KernelError(
-            f"joins.enter: column {name!r} has nulls, which secret shares have no place for; fill "
-            "or drop them first, at the party of the table"
+            f"column {name!r} has nulls, which secret shares have no place for; fill or drop them "
+            "first, at the party of the table"
         )
-    values = np.zeros(rows, dtype)
-    values[: len(column)] = column.to_numpy()
-    return values
+    found: Array = column.to_numpy()
+    return found

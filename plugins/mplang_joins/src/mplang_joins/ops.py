@@ -16,6 +16,7 @@ from mplang_core.ext import Effects, Operation
 SALT = 32  # bytes
 MAX_ROWS = 1 << 27
 MAX_SIDES = 16
+MAX_GROUPS = 4096
 DIGITS = {"decimal": 38, "time": 9, "timestamp": 9, "timestamp in UTC": 9}
 """How many digits behind the point keys of a kind have at most; 0 if it is not named."""
 BITS = 62
@@ -103,15 +104,80 @@ def enter(
         ([True, True, False], [5, 6, 0])
     """
     check_table(x)
+    _check_place(salt, side, sides, rows)
+    _check_keys(x, on, kinds)
+    shared = [TensorType(_dtype(x, name), (rows,)) for name in columns]
+    return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
+
+
+@simple_op(
+    "joins.reduced",
+    effects=Effects.FRESH,
+    interfaces=[RangeRule(_ranges)],
+    reads=(),
+    inputs=({"kind": "Tensor"}, {"kind": "Table"}),
+    outputs=({"kind": "Tensor"},),
+)
+def reduced(
+    salt: TensorType, x: TableType, *, on: tuple[str, ...], kinds: Kinds, columns: tuple[str, ...],
+    code: str, groups: int, side: int, sides: int, rows: int,
+) -> tuple[TensorType, ...]:  # fmt: skip
+    """Make tensors of a table that has one row for each key and group, at the party that has it.
+
+    Args:
+        salt: what :func:`salt` gave, the same for each side.
+        x: the table.
+        on: the columns of its key, as in :func:`enter`.
+        kinds: by which each of them is compared.
+        columns: what is shared: columns of numbers without nulls.
+        code: the column with the number of a row's group, from 0; empty if all are in one.
+        groups: how many there may be.
+        side: the number of this side, from 0.
+        sides: how many there are.
+        rows: how many keys it has at most, which the types of the results say.
+
+    Returns:
+        Tensors: tokens of the keys, i64 ``[rows]``, and whether a row is there, bool ``[rows]``, as
+        of :func:`enter`; the numbers of each column, ``[groups, rows]``, 0 where none is.
+
+    Raises:
+        TraceError: a column is not there, or is none that a tensor has a place for.
+        KernelError: two rows have one key and group, the table has more keys, a group is none of
+            those that there may be, or a column has nulls. Raised at the party that has the table.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_joins.ops import reduced, salt
+        >>> from mplang_tables import table
+        >>> def program():
+        ...     x = mp.device("P0")(table({"id": ["a", "a"], "g": [1, 0], "n": [5, 6]}))()
+        ...     fields = {"on": ("id",), "kinds": (("string", 0),), "columns": ("n",)}
+        ...     fields |= {"code": "g", "groups": 2, "side": 0, "sides": 2, "rows": 3}
+        ...     return mp.device("P0")(reduced)(mp.device("P0")(salt)(), x, **fields)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     tokens, there, n = mp.fetch(sim, mp.evaluate(sim, program))
+        >>> n.tolist()
+        [[6, 0, 0], [5, 0, 0]]
+    """
+    check_table(x)
+    _check_place(salt, side, sides, rows)
+    _check_keys(x, on, kinds)
+    if type(groups) is not int or not 1 <= groups <= MAX_GROUPS or (groups > 1 and not code):
+        raise ValueError(f"groups is a number from 1 to {MAX_GROUPS}, with a code, got {groups!r}")
+    if code and not _type(x, code).lstrip("u").startswith("int"):
+        raise TypeError(f"the code {code!r} is an integer, got {_type(x, code)}")
+    shared = [TensorType(_dtype(x, name), (groups, rows)) for name in columns]
+    return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
+
+
+def _check_place(salt: TensorType, side: int, sides: int, rows: int) -> None:
+    """Refuse a salt, a side or a number of rows that no join has."""
     if salt != TensorType("u8", (SALT,)):
         raise TypeError(f"the salt has {SALT} bytes, got {salt}")
     if not 2 <= sides <= MAX_SIDES or not 0 <= side < sides:
         raise ValueError(f"a join has 2 to {MAX_SIDES} sides, from 0, got {side} of {sides}")
     if not 0 <= rows <= MAX_ROWS:
         raise ValueError(f"rows is a number from 0 to {MAX_ROWS}, got {rows}")
-    _check_keys(x, on, kinds)
-    shared = [TensorType(_dtype(x, name), (rows,)) for name in columns]
-    return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
 
 
 def _dtype(x: TableType, column: str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mplang_core.ext import Feop, KernelContext, KernelSpec, hookimpl
+from mplang_core.ext import Feop, JointRun, KernelContext, KernelSpec, hookimpl, nest_rules
 from mplang_joins import ops
+from mplang_joins.across import groups, run
+
+nest_rules.insert(0, groups.rule_of)
 
 
 def _salt(ctx: KernelContext) -> Any:
@@ -21,16 +24,29 @@ def _enter(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
     return enter(ctx, *operands, **attrs)
 
 
+def _reduced(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
+    from mplang_joins.kernels import reduced
+
+    return reduced(ctx, *operands, **attrs)
+
+
+@hookimpl
+def mplang_joint_runs() -> Sequence[JointRun]:
+    """Return what runs queries over tables of several parties on an SPU."""
+    return [JointRun("queries over tables", run.takes, run.run)]
+
+
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Return the ops of the parties that bring tables."""
-    return [ops.salt, ops.enter]
+    return [ops.salt, ops.enter, ops.reduced]
 
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return their kernels."""
-    return [KernelSpec(["joins.salt"], _salt), KernelSpec(["joins.enter"], _enter)]
+    made = {"salt": _salt, "enter": _enter, "reduced": _reduced}
+    return [KernelSpec([f"joins.{name}"], kernel) for name, kernel in made.items()]
 
 
 @hookimpl

@@ -22,17 +22,29 @@ def published_keys(table: MPObject, owner: str, on: Sequence[str]) -> int | None
         What the catalogue says of that column, or of rows; ``None`` if it says nothing, or the
         table is not of one data set.
     """
-    ctx = table.ctx
-    if not isinstance(table, TraceVar) or not isinstance(ctx, TraceContext):
-        return None
-    names = {name.partition(".")[0] for name in _data_sets(table, ctx.graph)}
-    if len(names) != 1:
+    ctx, names = table.ctx, data_sets_of(table)
+    if len(names) != 1 or not isinstance(ctx, TraceContext):
         return None
     (name,) = names
     return ctx.look_up(
         f"number of keys or rows of data set {name!r} of {owner}",
         lambda known: _keys(None if known is None else known.get(owner, {}).get(name), on),
     )
+
+
+def data_sets_of(table: MPObject) -> list[str]:
+    """Return the names of the data sets that a table may be made of, in order.
+
+    Args:
+        table: a value of a program that is traced.
+
+    Returns:
+        The names; an empty one stands for other data. None if it is no such value.
+    """
+    ctx = table.ctx
+    if not isinstance(table, TraceVar) or not isinstance(ctx, TraceContext):
+        return []
+    return sorted({name.partition(".")[0] for name in _data_sets(table, ctx.graph)})
 
 
 def _keys(described: object, on: Sequence[str]) -> int | None:

@@ -1,0 +1,79 @@
+"""Conditions of groups, from SQL to what is computed on shares. Imports sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from sqlglot import exp
+from sqlglot.expressions import Expr
+
+from mplang_joins.across.having import COMPARISONS
+from mplang_joins.across.plan import Condition
+from mplang_joins.across.refused import QueryRefusedError
+
+Find: TypeAlias = Callable[[Expr], Condition | None]
+"""Returns an aggregate, or the labels of a column of groups, as an operand."""
+
+_TYPES: Mapping[type[Expr], str] = dict(
+    zip((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), COMPARISONS, strict=True)
+)
+
+
+def condition_of(tree: Expr, find: Find) -> Condition:
+    """Return a condition as data.
+
+    Args:
+        tree: the condition.
+        find: returns operands that are no constants.
+
+    Raises:
+        QueryRefusedError: it is none that shares are compared by.
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.And | exp.Or):
+        name = "and" if isinstance(tree, exp.And) else "or"
+        return (name, condition_of(tree.left, find), condition_of(tree.right, find))
+    if isinstance(tree, exp.Not):
+        return ("not", condition_of(tree.this, find))
+    if isinstance(tree, exp.Between):
+        ends = (
+            exp.GTE(this=tree.this, expression=tree.args["low"]),
+            exp.LTE(this=tree.this, expression=tree.args["high"]),
+        )
+        low, high = (condition_of(each, find) for each in ends)
+        return ("and", low, high)
+    name = _TYPES.get(type(tree), "")
+    operands = [_operand(each, find) for each in (tree.left, tree.right)] if name else []
+    kinds = {each[0] for each in operands if each is not None}
+    if not name or None in operands or kinds <= {"constant", "text"} or _mixed(operands):
+        raise QueryRefusedError(
+            "condition",
+            "groups are chosen by comparisons of aggregates, and of what they are grouped by, with "
+            "constants or each other",
+            tree,
+        )
+    return (name, *operands)
+
+
+def _mixed(operands: list[Condition | None]) -> bool:
+    """Return whether a text is compared with a number."""
+    texts = [
+        each is not None
+        and (each[0] == "text" or (each[0] == "label" and type(each[1][0]) is str))
+        for each in operands
+    ]
+    return len(set(texts)) > 1
+
+
+def _operand(tree: Expr, find: Find) -> Condition | None:
+    tree = tree.unnest()
+    if (found := find(tree)) is not None:
+        return found
+    if isinstance(tree, exp.Literal):
+        return ("text" if tree.is_string else "constant", str(tree.this))
+    if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal):
+        return ("constant", f"-{tree.this.this}")
+    if isinstance(tree, exp.Cast):
+        return _operand(tree.this, find)
+    return None

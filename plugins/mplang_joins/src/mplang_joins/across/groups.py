@@ -1,0 +1,147 @@
+"""What a query over tables of several parties gives. Imports no sqlglot; Arrow when it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from mplang_core import TableType
+from mplang_joins.across.plan import Labels
+
+
+class Column(NamedTuple):
+    """A column of a result, or a key that its rows are in order by.
+
+    Attributes:
+        labels: its value in each group; ``None`` of an aggregate.
+        aggregate: the position of the aggregate.
+        scale: by which power of ten that is multiplied; ``None`` if it is a float.
+    """
+
+    labels: Labels | None = None
+    aggregate: int = 0
+    scale: int | None = None
+
+
+class Order(NamedTuple):
+    """A key that the rows of a result are in order by.
+
+    Attributes:
+        by: what they are ordered by.
+        descending: whether the largest is first.
+        nulls_first: whether null is first.
+    """
+
+    by: Column
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedGroups:
+    """Groups of a query over tables of several parties.
+
+    It is a nest of tensors, one number for each group that there may be, so that their number tells
+    nothing; it moves, is revealed and fetched as one. The values of its groups are public. Where a
+    group is not ``valid``, as it has no rows or ``HAVING`` leaves it out, its numbers are zero.
+
+    Attributes:
+        valid: whether a group is there, bool; ``None`` of a query without groups.
+        values: the aggregates; integers and money as integers of 64 bits.
+        present: of each aggregate whether it is no null, bool; ``None`` if it never is.
+        columns: what stands in each column of the result.
+        type: the columns of the result, by name and type.
+        order: by what its rows are in order.
+
+    Example:
+        >>> import numpy as np
+        >>> city, sum = Column(("A", "B")), Column(None, 0, 2)
+        >>> kind = TableType((("city", "string"), ("sum", "decimal128(38, 2)")))
+        >>> made = JoinedGroups(np.array([True, False]), (np.array([150, 0]),), (None,),
+        ...                     (city, sum), kind)
+        >>> made.to_arrow().to_pylist()
+        [{'city': 'A', 'sum': Decimal('1.50')}]
+    """
+
+    valid: Any
+    values: tuple[Any, ...]
+    present: tuple[Any, ...]
+    columns: tuple[Column, ...]
+    type: TableType
+    order: tuple[Order, ...] = ()
+
+    def to_arrow(self) -> Any:
+        """Return the groups that are there as an Arrow table, once they were fetched.
+
+        Raises:
+            TypeError: they were not.
+        """
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from mplang_tables import arrow
+
+        schema = arrow.schema(self.type)
+        rows = self._rows()
+        columns = [
+            pa.array([self._cell(each, row) for row in rows], field.type)
+            for each, field in zip(self.columns, schema, strict=True)
+        ]
+        return pa.table(columns, schema=schema)
+
+    def to_pandas(self) -> Any:
+        """Return the groups that are there as a pandas DataFrame, once they were fetched."""
+        return self.to_arrow().to_pandas()
+
+    def _rows(self) -> Sequence[int]:
+        """Return the groups that are there, in order."""
+        first = next((each for each in (self.valid, *self.values) if each is not None), None)
+        if first is None:
+            return [0]
+        valid = _here(self.valid) if self.valid is not None else [True] * len(_here(first))
+        rows = [i for i, there in enumerate(valid) if there]
+        for key in reversed(self.order):
+            cells = {row: self._cell(key.by, row) for row in rows}
+            known = [row for row in rows if cells[row] is not None]
+            nulls = [row for row in rows if cells[row] is None]
+            known.sort(key=lambda row: cells[row], reverse=key.descending)
+            rows = [*nulls, *known] if key.nulls_first else [*known, *nulls]
+        return rows
+
+    def _cell(self, column: Column, row: int) -> Any:
+        if column.labels is not None:
+            return column.labels[row]
+        present = self.present[column.aggregate]
+        if present is not None and not _here(present)[row]:
+            return None
+        value = _here(self.values[column.aggregate])[row].item()
+        return Decimal(value).scaleb(-column.scale) if column.scale else value
+
+    def __str__(self) -> str:
+        try:
+            return str(self.to_pandas().to_string(index=False))
+        except TypeError:
+            names = ", ".join(name for name, _ in self.type.columns)
+            return f"{type(self).__name__} of {names}"
+
+
+def _here(values: Any) -> Any:
+    """Return the numbers of a tensor, or those of the first party of several that have it."""
+    values = values[0] if isinstance(values, list) and values else values
+    if not hasattr(values, "__array__"):
+        raise TypeError(f"these are no numbers yet, but {values!r:.60}; mp.fetch gives them")
+    return values
+
+
+def rule_of(cls: type) -> Any:
+    """Return how to take the class of results apart, and put one together; else ``None``."""
+    return (_apart, _together) if cls is JoinedGroups else None
+
+
+def _apart(groups: JoinedGroups) -> tuple[list[Any], tuple[Any, ...], tuple[str, ...]]:
+    names = ("valid", "values", "present")
+    return [getattr(groups, name) for name in names], (groups.columns, groups.type, groups.order), names
+
+
+def _together(kept: tuple[Any, ...], children: Iterable[Any]) -> JoinedGroups:
+    return JoinedGroups(*children, *kept)

@@ -1,0 +1,232 @@
+"""A query over tables of several parties, lowered to what each of them and the SPU do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Protocol
+
+from sqlglot import exp
+from sqlglot.expressions import Expr
+
+from mplang_core import TableType
+from mplang_joins.across import groups as results
+from mplang_joins.across.block import read_block
+from mplang_joins.across.conditions import condition_of
+from mplang_joins.across.groups import Column, JoinedGroups
+from mplang_joins.across.labels import table_of
+from mplang_joins.across.owner_sql import OwnerQuery, owner_query
+from mplang_joins.across.plan import Condition, Labels, Plan, Product, Total, Wanted
+from mplang_joins.across.refused import QueryRefusedError
+from mplang_joins.across.split import Aggregate, Part, Split, Term, split
+from mplang_joins.keys import key_kinds
+from mplang_joins.ops import MAX_ROWS, Kinds
+from mplang_joins.published import Published
+
+
+class Tables(Protocol):
+    """The tables of a query, as :class:`mplang_joins.across.run.Tables` has them."""
+
+    @property
+    def kinds(self) -> Mapping[str, TableType]:
+        """Their types by name."""
+
+    @property
+    def parties(self) -> Mapping[str, int]:
+        """The ranks of their owners by name."""
+
+    def look(self, table: str, column: str) -> Published:
+        """Return what is published of a column."""
+
+    def bound(self, keys: Sequence[tuple[str, str]]) -> int | None:
+        """Return how many keys there are at most."""
+
+    def owner_of(self, table: str) -> str:
+        """Return the name of the party that has a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerWork:
+    """What one owner does.
+
+    Attributes:
+        owner: its rank.
+        query: what it runs.
+        tables: the names of the tables that this reads.
+        groups: in how many groups its rows are.
+        rows: how many keys it has at most.
+    """
+
+    owner: int
+    query: OwnerQuery
+    tables: Sequence[str]
+    groups: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A query, lowered.
+
+    Attributes:
+        works: what each owner does.
+        kinds: by which each column of the key is compared.
+        plan: what is computed on shares.
+        columns: what stands in each column of the result.
+        type: its columns by name and type.
+        order: by what its rows are in order.
+    """
+
+    works: Sequence[OwnerWork]
+    kinds: Kinds
+    plan: Plan
+    columns: tuple[Column, ...]
+    type: TableType
+    order: tuple[results.Order, ...]
+
+    def result(self, answer: Any) -> JoinedGroups:
+        """Return the result, of what was computed on shares."""
+        valid, values, present = answer
+        return JoinedGroups(
+            valid, tuple(values), tuple(present), self.columns, self.type, self.order
+        )
+
+
+def lower(sql: str, tables: Tables, gives: TableType) -> Lowered:
+    """Return what each owner and the SPU do for a query.
+
+    Args:
+        sql: one SELECT in DuckDB's SQL.
+        tables: its tables.
+        gives: the type of its result, as DuckDB says.
+
+    Raises:
+        QueryRefusedError: it cannot be run; says which part of it, why, and what to write.
+    """
+    found = split(read_block(sql, tables.kinds), tables.parties, tables.look)
+    works = [_work(each, tables) for each in found.parts]
+    try:
+        kinds = key_kinds([each.query.kinds for each in works])
+    except TypeError as error:
+        raise QueryRefusedError("column", f"the key: {error}") from error
+    return _Lowering(found, works).done(kinds, gives)
+
+
+def _work(part: Part, tables: Tables) -> OwnerWork:
+    """Return what one owner does."""
+    read = dict.fromkeys(
+        each.name for source in part.sources for each in source.tree.find_all(exp.Table)
+    )
+    named = {name.lower(): name for name in tables.kinds}
+    names = [named[each.lower()] for each in read]
+    reduces = part if part.how in ("inner", "left") else replace(part, factors=[])
+    columns = [table_of(key, part.sources) for key in part.keys]
+    known = [(named[each[0].lower()], each[1]) for each in columns if each is not None]
+    bound = tables.bound(known) if len(known) == len(columns) else None
+    if bound is None or not 1 <= bound <= MAX_ROWS:
+        raise QueryRefusedError(
+            "bound",
+            f"how many keys {tables.owner_of(names[0])} has at most is not known: its owner "
+            "publishes keys: of that column, or rows:, of the data set",
+            part.keys[0],
+        )
+    return OwnerWork(part.owner, owner_query(reduces, tables.kinds), names, part.width, bound)
+
+
+class _Lowering:
+    def __init__(self, found: Split, works: Sequence[OwnerWork]) -> None:
+        self.split, self.works = found, works
+        self.wanted = {node: self._wanted(each) for node, each in found.aggregates.items()}
+        self.positions = {node: i for i, node in enumerate(found.aggregates)}
+        self.labels = dict(self._labels())
+
+    def done(self, kinds: Kinds, gives: TableType) -> Lowered:
+        block = self.split.block
+        names = [name for name, _ in gives.columns]
+        outputs = zip(block.outputs.values(), gives.columns, strict=True)
+        columns = tuple(self._column(tree, type) for tree, (_, type) in outputs)
+        plan = Plan(
+            tuple(each.how for each in self.split.parts),
+            tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
+            tuple(self.wanted.values()),
+            self._total(self.split.rows) if block.groups else None,
+            tuple(condition_of(each, self._find) for each in block.having),
+        )
+        order = tuple(
+            results.Order(self._column(each.by, ""), each.descending, each.nulls_first)
+            for each in block.order
+        )
+        assert len(names) == len(columns)
+        return Lowered(self.works, kinds, plan, columns, gives, order)
+
+    def _labels(self) -> Any:
+        """Yield each group with its value in all groups that there may be, the last run fastest."""
+        sizes = [len(each) for part in self.split.parts for each in part.labels]
+        trees = [each for part in self.split.parts for each in part.groups]
+        values = [each for part in self.split.parts for each in part.labels]
+        for i, (tree, here) in enumerate(zip(trees, values, strict=True)):
+            each, times = prod(sizes[i + 1 :]), prod(sizes[:i])
+            yield tree, tuple(label for label in here for _ in range(each)) * times
+
+    def _wanted(self, each: Aggregate) -> Wanted:
+        count = self._total(each.count) if each.count else None
+        return Wanted(each.function, self._total(each.total), count)
+
+    def _total(self, terms: Sequence[Term]) -> Total:
+        scales = [self._scale(each) for each in terms]
+        if None in scales:
+            return Total(tuple(Product(each.sign, each.factors) for each in terms), None)
+        whole = [each for each in scales if each is not None]
+        top = max(whole)
+        return Total(
+            tuple(
+                Product(each.sign * 10 ** (top - scale), each.factors)
+                for each, scale in zip(terms, whole, strict=True)
+            ),
+            top,
+        )
+
+    def _scale(self, term: Term) -> int | None:
+        """Return by which power of ten a term is multiplied; ``None`` if it is a float."""
+        found: list[int | None] = []
+        for part, work, i in zip(self.split.parts, self.works, term.factors, strict=True):
+            found += [work.query.scales[i]] if part.how in ("inner", "left") else []
+        if None not in found:
+            return sum(each for each in found if each is not None)
+        if any(found):
+            raise QueryRefusedError(
+                "column", "a decimal is multiplied by a float; cast it to DOUBLE at its party"
+            )
+        return None
+
+    def _find(self, tree: Expr) -> Condition | None:
+        if tree in self.positions:
+            return ("aggregate", self.positions[tree])
+        return ("label", self.labels[tree]) if tree in self.labels else None
+
+    def _column(self, tree: Expr, type: str) -> Column:
+        """Return what stands in a column of the result."""
+        tree = tree.unnest()
+        if tree in self.labels:
+            labels: Labels = self.labels[tree]
+            return Column(labels)
+        node = tree.this.unnest() if isinstance(tree, exp.Cast) else tree
+        if node not in self.positions:
+            raise QueryRefusedError(
+                "expression",
+                "a column of the result is an aggregate, or what is grouped by; compute with these "
+                "once they are there",
+                tree,
+            )
+        wanted = self.wanted[node]
+        scale = None if wanted.function == "mean" else wanted.total.scale
+        digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
+        if type and scale is not None and type != "double" and scale != digits:
+            raise QueryRefusedError("expression", "it would be rounded; give it as it is", tree)
+        return Column(None, self.positions[node], scale)
+
+
+def _absent(factor: Any) -> int:
+    """Return what a factor is where a left join finds no row."""
+    return int(factor.kind != "sum" and not factor.given)

@@ -1,0 +1,205 @@
+"""The SELECT of one owner: its rows, reduced to one for each key and group. Imports sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mplang_ibis.ext import described
+from mplang_tables import is_number
+from sqlglot import exp
+from sqlglot.expressions import Expr
+
+from mplang_core import TableType
+from mplang_joins.across.block import Source
+from mplang_joins.across.refused import QueryRefusedError
+from mplang_joins.across.split import Factor, Part
+from mplang_joins.published import Label
+
+CODE = "code"
+
+
+class OwnerQuery(NamedTuple):
+    """What one owner runs.
+
+    Attributes:
+        sql: a SELECT in DuckDB's SQL, with the names of tables in braces.
+        keys: the names of the columns of its key.
+        kinds: the types of these columns.
+        factors: the names of the columns of its factors.
+        scales: of each factor by which power of ten it is multiplied, to be an integer; ``None``
+            if it is a float.
+        code: the name of the column with the number of a row's group; empty if there is one group.
+    """
+
+    sql: str
+    keys: tuple[str, ...]
+    kinds: tuple[str, ...]
+    factors: tuple[str, ...]
+    scales: tuple[int | None, ...]
+    code: str
+
+
+def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
+    """Return what one owner runs.
+
+    Args:
+        part: what it does.
+        tables: the types of its tables by name.
+
+    Raises:
+        QueryRefusedError: a value is none that shares have a place for.
+    """
+    reading = _reading(part)
+    kinds = _types(reading, part, tables)
+    keys = tuple(f"key{i}" for i in range(len(part.keys)))
+    items = [exp.alias_(key.copy(), name) for key, name in zip(part.keys, keys, strict=True)]
+    code = CODE if part.groups else ""
+    if code:
+        items.append(exp.alias_(_code(part.groups, part.labels), CODE))
+    grouped = [exp.Literal.number(i + 1) for i in range(len(items))]
+    names = tuple(f"factor{i}" for i in range(len(part.factors)))
+    scales = []
+    for factor, name in zip(part.factors, names, strict=True):
+        column, scale = _factor(factor, kinds)
+        items.append(exp.alias_(column, name))
+        scales.append(scale)
+    query = reading.select(*items).group_by(*grouped)
+    key_types = tuple(kinds[_value_name(key)] for key in part.keys)
+    return OwnerQuery(_text(query, braces=True), keys, key_types, names, tuple(scales), code)
+
+
+def _reading(part: Part) -> exp.Select:
+    """Return the FROM and WHERE of an owner, with conditions of two tables where they join."""
+    conditions = list(dict.fromkeys(part.where))
+    if part.how in ("inner", "semi"):  # a row without a key equals none
+        conditions += [
+            exp.Not(this=exp.Is(this=key.copy(), expression=exp.null())) for key in part.keys
+        ]
+    waiting, seen = list(part.sources), set[str]()
+    made = exp.Select()
+    while waiting:
+        source = next((each for each in waiting if _joins(each, seen, conditions)), waiting[0])
+        waiting.remove(source)
+        names = {source.name}
+        if not seen:
+            made = made.from_(source.tree.copy())
+        elif source.how != "inner":
+            kind = {"left": "LEFT", "semi": "SEMI", "anti": "ANTI"}[source.how]
+            made = made.join(source.tree.copy(), on=exp.and_(*source.on), join_type=kind)
+        else:
+            on = [e for e in conditions if names < _names(e) <= seen | names]
+            conditions = [each for each in conditions if each not in on]
+            kind = "INNER" if on else "CROSS"
+            made = made.join(source.tree.copy(), on=exp.and_(*on) if on else None, join_type=kind)
+        seen |= names
+    return made.where(*(each.copy() for each in conditions)) if conditions else made
+
+
+def _joins(source: Source, seen: set[str], conditions: Sequence[Expr]) -> bool:
+    """Return whether a source can be the next one."""
+    if not seen:
+        return source.how == "inner"
+    if source.how != "inner":
+        return all(_names(each) <= seen | {source.name} for each in source.on)
+    return any({source.name} < _names(e) <= seen | {source.name} for e in conditions)
+
+
+def _names(tree: Expr) -> set[str]:
+    return {each.table for each in tree.find_all(exp.Column)}
+
+
+def _types(reading: exp.Select, part: Part, tables: Mapping[str, TableType]) -> dict[str, str]:
+    """Return the types of what an owner's columns are made of, by their text."""
+    values = [*part.keys, *(each.value for each in part.factors if each.value is not None)]
+    items = [exp.alias_(each.copy(), f"x{i}") for i, each in enumerate(values)]
+    try:
+        kind = described(_text(reading.select(*items), braces=False), tables)
+    except TypeError as error:
+        raise QueryRefusedError("column", str(error)) from error
+    types = [each for _, each in kind.columns]
+    return dict(zip(map(_value_name, values), types, strict=True))
+
+
+def _value_name(value: Expr) -> str:
+    return value.sql("duckdb")
+
+
+def _factor(factor: Factor, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
+    """Return the column of a factor, and its scale."""
+    if factor.kind == "there":
+        return _int64(exp.Literal.number(1)), 0
+    if factor.kind == "rows" or factor.value is None:
+        return _filtered(exp.Count(this=exp.Star()), factor.given), 0
+    kind = kinds[_value_name(factor.value)]
+    value, scale = _as_number(factor.value, kind)
+    total = exp.Coalesce(
+        this=_filtered(exp.Sum(this=value), factor.given), expressions=[exp.Literal.number(0)]
+    )
+    return (total if scale is None else _int64(total)), scale
+
+
+def _as_number(value: Expr, kind: str) -> tuple[Expr, int | None]:
+    if kind in ("float", "double"):
+        return exp.cast(value.copy(), "DOUBLE"), None
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").rpartition(" ")[2])
+        shifted = exp.Mul(
+            this=exp.paren(value.copy()), expression=exp.Literal.number(10**scale)
+        )
+        return _int64(shifted), scale
+    if kind == "bool" or is_number(kind):
+        return _int64(value.copy()), 0
+    raise QueryRefusedError("column", f"it is {kind}, and no number", value)
+
+
+def _int64(value: Expr) -> Expr:
+    return exp.cast(value, "BIGINT")
+
+
+def _filtered(aggregate: Expr, given: Sequence[Expr]) -> Expr:
+    if not given:
+        return aggregate
+    where = exp.Where(this=exp.and_(*(each.copy() for each in given)))
+    return exp.Filter(this=aggregate, expression=where)
+
+
+def _code(groups: Sequence[Expr], labels: Sequence[Sequence[Label]]) -> Expr:
+    """Return the number of a row's group among all that there may be, null if it is none."""
+    made: Expr | None = None
+    for group, values in zip(groups, labels, strict=True):
+        one = _position(group, values)
+        if made is None:
+            made = one
+        else:
+            left = exp.Mul(this=exp.paren(made), expression=exp.Literal.number(len(values)))
+            made = exp.Add(this=left, expression=one)
+    assert made is not None
+    return _int64(exp.paren(made))
+
+
+def _position(group: Expr, values: Sequence[Label]) -> Expr:
+    """Return where a value stands among those that there may be."""
+    first, last = values[0], values[-1]
+    if type(first) is int and type(last) is int and len(values) == last - first + 1 > 2:
+        within = exp.Between(
+            this=exp.paren(group.copy()), low=exp.convert(first), high=exp.convert(last)
+        )
+        place = exp.Sub(this=exp.paren(group.copy()), expression=exp.paren(exp.convert(first)))
+        return exp.Case(ifs=[exp.If(this=within, true=_int64(exp.paren(place)))])
+    ifs = [
+        exp.If(
+            this=exp.EQ(this=exp.paren(group.copy()), expression=exp.convert(value)),
+            true=exp.Literal.number(i),
+        )
+        for i, value in enumerate(values)
+    ]
+    return exp.Case(ifs=ifs)
+
+
+def _text(query: Expr, *, braces: bool) -> str:
+    query = query.copy()
+    for table in query.find_all(exp.Table):
+        if braces:
+            table.set("this", exp.to_identifier(f"{{{table.name}}}", quoted=False))
+    return query.sql("duckdb", pretty=True, comments=False)

@@ -1,0 +1,85 @@
+"""What is computed on shares of what the owners reduced. Imports no sqlglot and no JAX."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from mplang_joins.published import Label
+from mplang_joins.rows import How
+
+Condition: TypeAlias = tuple[Any, ...]
+"""A condition of groups: an operator, such as ``ge``, and its operands; see :mod:`.conditions`."""
+
+
+class Reduced(NamedTuple):
+    """What one owner reduced its rows to, one for each key.
+
+    Attributes:
+        tokens: of its keys; ``[rows]``.
+        there: whether a row is there; ``[rows]``.
+        factors: of each factor the numbers by group; ``[groups, rows]``.
+    """
+
+    tokens: Any
+    there: Any
+    factors: tuple[Any, ...]
+
+
+class Product(NamedTuple):
+    """A product of one factor of each side, which is added over all keys.
+
+    Attributes:
+        times: an integer that it is multiplied by.
+        factors: the position of the factor by side.
+    """
+
+    times: int
+    factors: tuple[int, ...]
+
+
+class Total(NamedTuple):
+    """A sum of products.
+
+    Attributes:
+        products: these.
+        scale: by which power of ten it is multiplied, to be an integer; ``None`` of floats.
+    """
+
+    products: tuple[Product, ...]
+    scale: int | None
+
+
+class Wanted(NamedTuple):
+    """An aggregate of the query.
+
+    Attributes:
+        function: ``sum``, ``count`` or ``mean``.
+        total: what is added.
+        count: of how many values; ``None`` if it is never null.
+    """
+
+    function: Literal["sum", "count", "mean"]
+    total: Total
+    count: Total | None
+
+
+class Plan(NamedTuple):
+    """What is computed on shares.
+
+    Attributes:
+        hows: how each side is joined with the first one.
+        absent: of each factor of a side what it is where a left join finds no row.
+        wanted: the aggregates.
+        rows: how many rows a group has; ``None`` if there is one group, which is always there.
+        having: conditions of groups, all of which hold.
+    """
+
+    hows: tuple[How, ...]
+    absent: tuple[tuple[int, ...], ...]
+    wanted: tuple[Wanted, ...]
+    rows: Total | None
+    having: tuple[Condition, ...] = ()
+
+
+Labels: TypeAlias = tuple[Label, ...]
+"""The value of a column of groups in each group."""

@@ -1,0 +1,443 @@
+"""A query's block, split by owner: what each owner reduces to one row per key. Imports sqlglot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal, NamedTuple, TypeAlias
+
+from sqlglot import exp
+from sqlglot.expressions import Expr
+
+from mplang_joins.across.block import Block, Source
+from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
+from mplang_joins.across.refused import QueryRefusedError
+from mplang_joins.published import Label
+from mplang_joins.rows import How
+
+Kind: TypeAlias = Literal["rows", "there", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A number that an owner makes of its rows of one key, and of one of its groups.
+
+    Attributes:
+        kind: ``rows`` counts them, ``there`` is 1 if there are any, ``sum`` adds a value.
+        value: the value that is added.
+        given: conditions of a row, without which it counts for nothing.
+    """
+
+    kind: Kind
+    value: Expr | None = None
+    given: tuple[Expr, ...] = ()
+
+
+@dataclass(slots=True)
+class Part:
+    """What one owner does.
+
+    Attributes:
+        owner: its rank among the owners.
+        how: how its rows are joined with those of the first part.
+        sources: what it reads.
+        where: conditions of its rows.
+        keys: the columns of the key.
+        groups: what it groups by beside the key.
+        labels: the values of each of them.
+        factors: the numbers that it makes.
+    """
+
+    owner: int
+    how: How = "inner"
+    sources: list[Source] = field(default_factory=list)
+    where: list[Expr] = field(default_factory=list)
+    keys: list[Expr] = field(default_factory=list)
+    groups: list[Expr] = field(default_factory=list)
+    labels: list[tuple[Label, ...]] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        """In how many groups its rows are."""
+        return math.prod(len(each) for each in self.labels)
+
+    def place(self, factor: Factor) -> int:
+        """Return the position of a factor, which is made if it is not there."""
+        if factor not in self.factors:
+            self.factors.append(factor)
+        return self.factors.index(factor)
+
+
+class Term(NamedTuple):
+    """A product of one factor of each part, which is added over all keys.
+
+    Attributes:
+        sign: 1 or -1.
+        factors: the position of the factor by part.
+    """
+
+    sign: int
+    factors: tuple[int, ...]
+
+
+class Aggregate(NamedTuple):
+    """An aggregate of the joined rows.
+
+    Attributes:
+        function: ``sum``, ``count`` or ``mean``.
+        total: what is added.
+        count: of how many values; nothing if it is never null.
+    """
+
+    function: Literal["sum", "count", "mean"]
+    total: tuple[Term, ...]
+    count: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A query, split by owner.
+
+    Attributes:
+        block: the query.
+        parts: what each owner does; the first one leads the join.
+        aggregates: all aggregates that the query names.
+        rows: how many rows a group has.
+    """
+
+    block: Block
+    parts: Sequence[Part]
+    aggregates: Mapping[Expr, Aggregate]
+    rows: tuple[Term, ...]
+
+
+class Owners:
+    """Whose data an expression is made of.
+
+    Args:
+        tables: the owner of each table by its name.
+        sources: what a query reads.
+    """
+
+    def __init__(self, tables: Mapping[str, int], sources: Sequence[Source]) -> None:
+        self._tables = {name.lower(): owner for name, owner in tables.items()}
+        self._sources = {each.name: self._of_source(each) for each in sources}
+
+    def _of_source(self, source: Source) -> int:
+        found = {self._tables[each.name.lower()] for each in source.tree.find_all(exp.Table)}
+        if len(found) != 1:
+            raise QueryRefusedError(
+                "nested",
+                "a query within reads tables of one party; join those of several in the outermost "
+                "query, which aggregates them",
+                source.tree,
+            )
+        return found.pop()
+
+    def of_source(self, source: Source) -> int:
+        """Return the owner of a source."""
+        return self._sources[source.name]
+
+    def of(self, tree: Expr) -> set[int]:
+        """Return the owners of what an expression reads."""
+        columns = {self._sources.get(each.table, -1) for each in tree.find_all(exp.Column)}
+        within = {self._tables.get(each.name.lower(), -1) for each in tree.find_all(exp.Table)}
+        return (columns | within) - {-1}
+
+
+def split(block: Block, tables: Mapping[str, int], look: Look) -> Split:
+    """Split a query by owner.
+
+    Args:
+        block: the query.
+        tables: the owner of each table by its name.
+        look: what is published of columns.
+
+    Raises:
+        QueryRefusedError: a part of it needs rows of several owners side by side.
+    """
+    return _Splitting(block, tables, look).done()
+
+
+class _Splitting:
+    def __init__(self, block: Block, tables: Mapping[str, int], look: Look) -> None:
+        self._look = look
+        block = _with_semi_joins(block, Owners(tables, block.sources))
+        self.block, self.owners = block, Owners(tables, block.sources)
+        self.parts: dict[int, Part] = {}
+        self.equal: list[tuple[Expr, Expr]] = []  # of two owners
+        for source in block.sources:
+            owner = self.owners.of_source(source)
+            self.parts.setdefault(owner, Part(owner)).sources.append(source)
+        if len(self.parts) < 2:
+            raise QueryRefusedError(
+                "tables", "all its tables are of one party; run it on a device of that party"
+            )
+        for source in block.sources:
+            self._join(source)
+        for condition in block.where:
+            self._where(condition)
+
+    def done(self) -> Split:
+        self._find_keys()
+        for each in self.block.groups:
+            self._group(each)
+        parts = self._in_order()
+        self.parts = {each.owner: each for each in parts}
+        heads = [*self.block.outputs.values(), *self.block.having]
+        heads += [each.by for each in self.block.order]
+        found = {agg for head in heads for agg in _aggregates_of(head)}
+        # in one order in every process
+        aggregates = {each: self._aggregate(each) for each in sorted(found, key=_text)}
+        return Split(self.block, parts, aggregates, self._count({}))
+
+    def _in_order(self) -> list[Part]:
+        """Return the parts, the one that leads first: whose rows a join keeps, or the widest."""
+        parts = list(self.parts.values())
+        if any(each.how != "inner" for each in parts):
+            return parts  # the first source's
+        return sorted(parts, key=lambda each: -each.width)
+
+    # -- joins
+
+    def _join(self, source: Source) -> None:
+        owner = self.owners.of_source(source)
+        part = self.parts[owner]
+        if source.how == "inner":
+            return
+        across = [each for each in source.on if self.owners.of(each) - {owner}]
+        if not across:
+            return  # a join of its owner's tables
+        if len(part.sources) > 1 or owner == self.owners.of_source(self.block.sources[0]):
+            raise QueryRefusedError(
+                "join",
+                f"a {source.how} join is of one table, or query within, of its party",
+                source.tree,
+            )
+        part.how = source.how
+        part.sources = [Source(source.name, source.tree)]
+        for each in source.on:
+            if self.owners.of(each) <= {owner}:
+                part.where.append(each)
+            elif not self._equality(each):
+                raise QueryRefusedError(
+                    "condition", f"a {source.how} join is by equal columns, here", each
+                )
+
+    def _where(self, condition: Expr) -> None:
+        owners = self.owners.of(condition)
+        if len(owners) <= 1:
+            owner = owners.pop() if owners else self.owners.of_source(self.block.sources[0])
+            if self.parts[owner].how != "inner":
+                raise QueryRefusedError(
+                    "join",
+                    "a condition of the other side of a left join stands in its ON, or the join is "
+                    "an inner one",
+                    condition,
+                )
+            self.parts[owner].where.append(condition)
+        elif not self._equality(condition):
+            raise QueryRefusedError(
+                "condition",
+                "it is of rows of several parties; conditions are of one party's columns, or equal "
+                "columns that join",
+                condition,
+            )
+
+    def _equality(self, condition: Expr) -> bool:
+        """Take an equality of two owners as a column of the key."""
+        if not isinstance(condition, exp.EQ):
+            return False
+        sides = condition.left.unnest(), condition.right.unnest()
+        left, right = (self.owners.of(each) for each in sides)
+        if len(left) != 1 or len(right) != 1 or left == right:
+            return False
+        self.equal.append(sides)
+        return True
+
+    def _find_keys(self) -> None:
+        classes: list[list[Expr]] = []
+        for pair in self.equal:
+            met = [each for each in classes if any(side in each for side in pair)]
+            merged = list(dict.fromkeys([*(e for each in met for e in each), *pair]))
+            classes = [*(each for each in classes if each not in met), merged]
+        if not classes:
+            raise QueryRefusedError(
+                "no key", "no equal columns join the parties' tables; join them ON a = b"
+            )
+        for each in classes:
+            for owner, part in self.parts.items():
+                mine = [one for one in each if self.owners.of(one) == {owner}]
+                if not mine:
+                    raise QueryRefusedError(
+                        "other key",
+                        "all parties' tables are joined by one key, with columns of each of them",
+                        each[0],
+                    )
+                part.keys.append(mine[0])
+                part.where += [exp.EQ(this=mine[0], expression=one) for one in mine[1:]]
+
+    def _group(self, group: Expr) -> None:
+        owners = self.owners.of(group)
+        if len(owners) != 1:
+            raise QueryRefusedError("expression", "a group is made of one party's columns", group)
+        part = self.parts[owners.pop()]
+        if part.how != "inner":
+            raise QueryRefusedError(
+                "join", f"groups are columns of what a {part.how} join keeps", group
+            )
+        part.groups.append(group)
+        part.labels.append(labels_of(group, part.sources, self._look))
+        if math.prod(each.width for each in self.parts.values()) > MAX_GROUPS:
+            raise QueryRefusedError("groups", f"there are more than {MAX_GROUPS} groups", group)
+
+    # -- aggregates
+
+    def _aggregate(self, node: Expr) -> Aggregate:
+        given: tuple[Expr, ...] = ()
+        if isinstance(node, exp.Filter):
+            given = tuple(_and(node.expression.this))
+            node = node.this
+        value = node.this
+        if isinstance(node, exp.Count):
+            return Aggregate("count", self._counted(node, given))
+        if not isinstance(node, exp.Sum | exp.Avg):
+            raise QueryRefusedError(
+                "function", "sum, count, count of distinct keys and avg are there", node
+            )
+        if isinstance(value, exp.Distinct):
+            raise QueryRefusedError("distinct", "count(DISTINCT key) alone is there", node)
+        terms = list(self._terms(value, node))
+        conditions = self._given(terms, given, node)
+        total = tuple(self._term(sign, factors, conditions) for sign, factors in terms)
+        count = self._count(conditions)
+        return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", total, count)
+
+    def _counted(self, node: exp.Count, given: Sequence[Expr]) -> tuple[Term, ...]:
+        value = node.this
+        if isinstance(value, exp.Distinct):
+            columns = value.expressions
+            keyed = len(columns) == 1 and any(
+                part.keys == [columns[0].unnest()] for part in self.parts.values()
+            )
+            if not keyed or given:
+                raise QueryRefusedError(
+                    "distinct", "different values are counted of the key alone", node
+                )
+            there = Factor("there")
+            return (Term(1, tuple(part.place(there) for part in self.parts.values())),)
+        if node.args.get("expressions"):
+            raise QueryRefusedError("function", "count takes one value", node)
+        is_rows = value is None or isinstance(value, exp.Star | exp.Literal)
+        terms = [] if is_rows else list(self._terms(value, node))
+        return self._count(self._given(terms, given, node))
+
+    def _count(self, conditions: Mapping[int, tuple[Expr, ...]]) -> tuple[Term, ...]:
+        return (self._term(1, {}, conditions),)
+
+    def _term(
+        self, sign: int, factors: Mapping[int, Expr], conditions: Mapping[int, tuple[Expr, ...]]
+    ) -> Term:
+        places = []
+        for owner, part in self.parts.items():
+            value, given = factors.get(owner), conditions.get(owner, ())
+            made = Factor("rows" if value is None else "sum", value, given)
+            places.append(part.place(made))
+        return Term(sign, tuple(places))
+
+    def _given(
+        self, terms: Sequence[tuple[int, Mapping[int, Expr]]], given: Sequence[Expr], node: Expr
+    ) -> dict[int, tuple[Expr, ...]]:
+        """Return what a row has to be like at each owner: no value is null, and its conditions."""
+        found: dict[int, dict[Expr, None]] = {}
+        for _, factors in terms:
+            for owner, value in factors.items():
+                if value.find(exp.Column):
+                    there = exp.Not(this=exp.Is(this=value, expression=exp.null()))
+                    found.setdefault(owner, {})[there] = None
+        for each in given:
+            owners = self.owners.of(each)
+            if len(owners) != 1:
+                raise QueryRefusedError("condition", "it is of one party's columns", node)
+            found.setdefault(owners.pop(), {})[each] = None
+        return {owner: tuple(each) for owner, each in found.items()}
+
+    def _terms(self, tree: Expr, node: Expr) -> Iterator[tuple[int, dict[int, Expr]]]:
+        """Yield the terms of an expression: products of one expression of each owner."""
+        owners = self.owners.of(tree)
+        if len(owners) <= 1:
+            owner = owners.pop() if owners else next(iter(self.parts))
+            yield 1, {owner: tree}
+        elif isinstance(tree, exp.Paren):
+            yield from self._terms(tree.this, node)
+        elif isinstance(tree, exp.Neg):
+            yield from ((-sign, factors) for sign, factors in self._terms(tree.this, node))
+        elif isinstance(tree, exp.Add | exp.Sub):
+            yield from self._terms(tree.left, node)
+            flip = -1 if isinstance(tree, exp.Sub) else 1
+            yield from ((flip * sign, each) for sign, each in self._terms(tree.right, node))
+        elif isinstance(tree, exp.Mul):
+            sides = (list(self._terms(each, node)) for each in (tree.left, tree.right))
+            for (sign, left), (other, right) in product(*sides):
+                yield sign * other, _multiplied(left, right)
+        else:
+            raise QueryRefusedError(
+                "expression",
+                "columns of several parties are added, subtracted and multiplied in an aggregate; "
+                "other expressions are of one party's columns",
+                node,
+            )
+
+
+def _multiplied(left: Mapping[int, Expr], right: Mapping[int, Expr]) -> dict[int, Expr]:
+    both = {**left, **right}
+    for owner in left.keys() & right.keys():
+        sides = (exp.paren(each[owner].copy()) for each in (left, right))
+        both[owner] = exp.Mul(**dict(zip(("this", "expression"), sides, strict=True)))
+    return both
+
+
+def _aggregates_of(tree: Expr) -> Iterator[Expr]:
+    """Yield the outermost aggregates, with their FILTER."""
+    if isinstance(tree, exp.AggFunc) or (
+        isinstance(tree, exp.Filter) and isinstance(tree.this, exp.AggFunc)
+    ):
+        yield tree
+    else:
+        for each in tree.iter_expressions():
+            yield from _aggregates_of(each)
+
+
+def _and(condition: Expr) -> Iterator[Expr]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        yield from _and(condition.left)
+        yield from _and(condition.right)
+    else:
+        yield condition
+
+
+def _text(tree: Expr) -> str:
+    return tree.sql("duckdb")
+
+
+def _with_semi_joins(block: Block, owners: Owners) -> Block:
+    """Return a block in which ``a IN (SELECT b …)`` is a semi join, where b is of another owner."""
+    sources, where = list(block.sources), list[Expr]()
+    for condition in block.where:
+        query = condition.args.get("query") if isinstance(condition, exp.In) else None
+        within = query.unnest() if query is not None and len(owners.of(condition)) > 1 else None
+        if not isinstance(within, exp.Select) or len(within.selects) != 1:
+            where.append(condition)
+            continue
+        name = f"within {len(sources)}"
+        column = exp.column(within.selects[0].alias_or_name, name, quoted=True)
+        alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        on = exp.EQ(this=condition.this, expression=column)
+        sources.append(Source(name, exp.Subquery(this=within, alias=alias), "semi", (on,)))
+    return Block(
+        tuple(sources), tuple(where), block.groups, block.outputs, block.having, block.order
+    )

@@ -1,0 +1,127 @@
+"""Aggregates of a join on shares: a function of arrays, which JAX traces for an SPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+from jax import Array
+
+from mplang_joins.across.having import Number, holds
+from mplang_joins.across.plan import Plan, Product, Reduced, Total, Wanted
+from mplang_joins.aligned import THERE, Sorted, any_of, fetched
+from mplang_joins.rows import Side
+
+Factors: TypeAlias = Sequence[Array]
+"""Of each factor of a side the numbers in the rows of the first one; ``[groups, rows]``."""
+
+
+class Answer(NamedTuple):
+    """Aggregates by group, zero where the group is not there.
+
+    Attributes:
+        valid: whether the group is there; ``None`` if it always is.
+        values: the aggregates.
+        present: of each aggregate whether it is no null; ``None`` if it never is.
+    """
+
+    valid: Array | None
+    values: list[Array]
+    present: list[Array | None]
+
+
+def answer(sides: Sequence[Reduced], plan: Plan) -> Answer:
+    """Return the aggregates of a join.
+
+    All sides' rows are sorted once by token. The rows of one key stand one behind the other then;
+    each aggregate is a sum over all keys of products of the sides' factors, a product of matrices.
+
+    Args:
+        sides: what the owners reduced their rows to.
+        plan: what is computed.
+
+    Returns:
+        Arrays of the shape ``[groups]``: of those of all sides together, the last side's run
+        fastest.
+    """
+    joined = _joined(sides, plan)
+    numbers = [_number(joined, each) for each in plan.wanted]
+    valid = None if plan.rows is None else _total(joined, plan.rows) > 0
+    for condition in plan.having:
+        true, _ = holds(condition, numbers)
+        valid = true if valid is None else valid & true
+    if valid is None:
+        values = [each.value for each in numbers]
+        return Answer(None, values, [each.present for each in numbers])
+    present = [None if each.present is None else each.present & valid for each in numbers]
+    return Answer(valid, [jnp.where(valid, each.value, 0) for each in numbers], present)
+
+
+def _number(joined: Sequence[Factors], wanted: Wanted) -> Number:
+    total, scale = _total(joined, wanted.total), wanted.total.scale
+    if wanted.count is None:
+        return Number(total, scale, None)
+    count = _total(joined, wanted.count)
+    if wanted.function == "sum":
+        return Number(total, scale, count > 0)
+    divisor = jnp.maximum(count, 1) * 10 ** (scale or 0)
+    return Number(total.astype("float64") / divisor.astype("float64"), None, count > 0)
+
+
+def _total(joined: Sequence[Factors], total: Total) -> Array:
+    return reduce(jnp.add, [_product(joined, each) for each in total.products])
+
+
+def _product(joined: Sequence[Factors], product: Product) -> Array:
+    first, *others = (side[i] for side, i in zip(joined, product.factors, strict=True))
+    *middle, last = others
+    for each in middle:
+        first = (first[:, None, :] * each[None, :, :]).reshape(-1, first.shape[1])
+    found = jnp.matmul(first, last.T).reshape(-1)
+    return found if product.times == 1 else found * product.times
+
+
+def _joined(sides: Sequence[Reduced], plan: Plan) -> list[Factors]:
+    """Return the factors of all sides in the rows of the first one, zero where others have none.
+
+    Those of the first one are not masked: in other rows than its own all others are zero.
+    """
+    keeps = any(how in ("left", "anti") for how in plan.hows)
+    flat = [Side(each.tokens, None, _flat(each.factors)) for each in sides]
+    flat[0] = flat[0]._replace(there=sides[0].there if keeps else None)
+    rows = Sorted.of(flat)
+    found = [_stacked([rows.column(0, name) for name in flat[0].columns], sides[0].factors)]
+    for i in range(1, len(sides)):
+        hits = rows.hits(i, everywhere=not keeps)
+        here = any_of(hits.values())
+        how = plan.hows[i]
+        if how in ("semi", "anti"):
+            weight = here if how == "semi" else rows.column(0, THERE) & ~here
+            found.append([weight.astype("int64")[None, :]] * len(plan.absent[i]))
+            continue
+        columns = [fetched(rows.column(i, name), hits, here) for name in flat[i].columns]
+        factors = _stacked(columns, sides[i].factors)
+        found.append(factors if how == "inner" else _kept(factors, plan.absent[i], rows, here))
+    return found
+
+
+def _flat(factors: Factors) -> dict[str, Array]:
+    return {
+        f"{number}.{group}": factor[group]
+        for number, factor in enumerate(factors)
+        for group in range(factor.shape[0])
+    }
+
+
+def _stacked(columns: Sequence[Array], like: Factors) -> Factors:
+    """Return columns as matrices, one for each factor."""
+    left = iter(columns)
+    return [jnp.stack([next(left) for _ in range(each.shape[0])]) for each in like]
+
+
+def _kept(factors: Factors, absent: Sequence[int], rows: Sorted, here: Array) -> Factors:
+    """Return factors of a left join, which keeps rows of the first side that have none."""
+    alone = (rows.column(0, THERE) & ~here).astype("int64")[None, :]
+    return [each + alone if one else each for each, one in zip(factors, absent, strict=True)]

@@ -1,0 +1,44 @@
+"""What all joins run: salts at the parties that bring tables, and functions of arrays on an SPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mplang_core as mp
+from mplang_core import MPObject, fe_materialize
+from mplang_core.ext import Device, flatten, run_program, unflatten
+from mplang_joins.ops import salt
+
+
+def salts(devices: Sequence[str]) -> list[MPObject]:
+    """Return what the hash of one join begins with, at each party: the first one draws it.
+
+    Args:
+        devices: the devices of the parties.
+    """
+    drawn = mp.device(devices[0])(salt)()
+    return [mp.put(device, drawn) for device in devices]
+
+
+def on_shares(spu: Device, fn: Callable[..., Any], *args: Any) -> Any:
+    """Run a function of arrays on an SPU, by a sort whose messages do not depend on data.
+
+    Args:
+        spu: the SPU.
+        fn: the function.
+        *args: its arguments, which are there.
+
+    Returns:
+        The nest of its results, which are there.
+    """
+    program = fe_materialize(
+        fn,
+        *args,
+        kind=spu.kind,
+        members=len(spu.mask),
+        config=spu.config.with_oblivious_sort(),
+        frontends=spu.frontends,
+    )
+    leaves, spec = flatten(run_program(program, spu.mask))
+    return unflatten(spec, [each.ctx.place(each, spu) for each in leaves])
