@@ -385,7 +385,10 @@ def _run_jointly(
     if joint is None:
         here = [_bring(ctx, leaf, target) for leaf in leaves]
         return _run(ctx, target, fn, *unflatten(spec, here))
-    return joint.run(target, fn, *unflatten(spec, there))
+    args, kwargs = unflatten(spec, there)
+    if any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
+        fn, args, kwargs = _with_keywords(fn, args, kwargs)
+    return joint.run(target, fn, args, kwargs)
 
 
 def _meta(fn: Any) -> FeMeta | None:

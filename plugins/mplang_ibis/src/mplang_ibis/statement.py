@@ -1,4 +1,4 @@
-"""``mp.sql``: one SELECT over tables of a party. Imports no Ibis, DuckDB or Arrow."""
+"""``mp.sql``: one SELECT over tables of a party, or of several. Imports no Ibis, DuckDB or Arrow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from mplang_tables import check_table
 
 import mplang_core as mp
-from mplang_core import ClusterSpec, FeProgram, MPObject, PFunction, TableType, feop
+from mplang_core import ClusterSpec, FeProgram, Form, MPObject, PFunction, TableType, feop
 from mplang_core.ext import AdmissionError, TraceError, at, device_of_party, flatten, pack
 from mplang_ibis.dialects import check_dialect, quoted_in, to_duckdb
 from mplang_ibis.result_types import declared
@@ -18,13 +18,16 @@ from mplang_ibis.sql_text import filled, located
 
 
 def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject) -> MPObject:
-    """Return the result of one SELECT over tables of a party.
+    """Return the result of one SELECT over tables of a party, or of several parties.
+
+    With an SPU, such as ``"SP0"``, the tables are those of several parties and stay there; what is
+    aggregated of their join is secret until it is revealed. That takes the package mplang-joins.
 
     The text is part of the program, which all parties can read, and is checked at the party as all
     SQL is: one SELECT over these tables, with functions that depend on their operands alone.
 
     Args:
-        party: the name of the party, or of its PPU, such as ``"P0"``.
+        party: the name of the party, or of its PPU, such as ``"P0"``; or of an SPU.
         text: the SELECT. ``{people}`` stands for the table that is handed over by that keyword;
             another column or number is written as it is.
         dialect: the dialect of the text: DuckDB's, which the party runs, or another one by
@@ -33,7 +36,8 @@ def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject
 
     Returns:
         A table at that party, of the columns and types that DuckDB gives the text. A sum of
-        integers is an ``int64``; the party fails if that does not hold it.
+        integers is an ``int64``; the party fails if that does not hold it. On an SPU a
+        :class:`mplang_joins.JoinedGroups`.
 
     Raises:
         TraceError: there is no such party, the text is no SELECT over these tables, a column is of
@@ -55,7 +59,7 @@ def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject
     """
     cluster = mp.cur_ctx().cluster_spec
     assert isinstance(cluster, ClusterSpec)
-    device = device_of_party(cluster, party, ibis_sql)
+    device = _device(cluster, party)
     for name, value in tables.items():
         if not isinstance(getattr(value, "base_type", None), TableType):
             kind = getattr(value, "base_type", type(value).__name__)
@@ -63,9 +67,16 @@ def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject
                 f"{at()}mp.sql: {name!r} is no table, but {kind}; tables stand behind the text by "
                 "keyword, numbers and texts in it"
             )
-    run = mp.device(device.name)(ibis_sql)
+    run = mp.device(device)(ibis_sql)
     made: MPObject = run(*tables.values(), text=text, names=tuple(tables), dialect=dialect)
     return made
+
+
+def _device(cluster: ClusterSpec, name: str) -> str:
+    """Return the device of a party, or a device that runs queries over tables of several."""
+    if name in cluster.devices and cluster.device(name).kind.form is not Form.PLAIN:
+        return name
+    return device_of_party(cluster, name, ibis_sql).name
 
 
 @feop(

@@ -13,7 +13,7 @@ from sqlglot.expressions import Expr
 from mplang_core import TableType
 from mplang_joins.across.block import Source
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import Factor, Part
+from mplang_joins.across.split import Factor, Part, there
 from mplang_joins.published import Label
 
 CODE = "code"
@@ -72,10 +72,8 @@ def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
 def _reading(part: Part) -> exp.Select:
     """Return the FROM and WHERE of an owner, with conditions of two tables where they join."""
     conditions = list(dict.fromkeys(part.where))
-    if part.how in ("inner", "semi"):  # a row without a key equals none
-        conditions += [
-            exp.Not(this=exp.Is(this=key.copy(), expression=exp.null())) for key in part.keys
-        ]
+    if not part.keeps:  # a row without a key equals none
+        conditions += [there(key) for key in part.keys]
     waiting, seen = list(part.sources), set[str]()
     made = exp.Select()
     while waiting:
@@ -133,8 +131,9 @@ def _factor(factor: Factor, kinds: Mapping[str, str]) -> tuple[Expr, int | None]
         return _filtered(exp.Count(this=exp.Star()), factor.given), 0
     kind = kinds[_value_name(factor.value)]
     value, scale = _as_number(factor.value, kind)
+    given = [each for each in factor.given if each != there(factor.value)]  # a sum leaves it out
     total = exp.Coalesce(
-        this=_filtered(exp.Sum(this=value), factor.given), expressions=[exp.Literal.number(0)]
+        this=_filtered(exp.Sum(this=value), given), expressions=[exp.Literal.number(0)]
     )
     return (total if scale is None else _int64(total)), scale
 
@@ -145,7 +144,7 @@ def _as_number(value: Expr, kind: str) -> tuple[Expr, int | None]:
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").rpartition(" ")[2])
         shifted = exp.Mul(
-            this=exp.paren(value.copy()), expression=exp.Literal.number(10**scale)
+            this=_within(value), expression=exp.Literal.number(10**scale)
         )
         return _int64(shifted), scale
     if kind == "bool" or is_number(kind):
@@ -172,10 +171,10 @@ def _code(groups: Sequence[Expr], labels: Sequence[Sequence[Label]]) -> Expr:
         if made is None:
             made = one
         else:
-            left = exp.Mul(this=exp.paren(made), expression=exp.Literal.number(len(values)))
+            left = exp.Mul(this=_within(made), expression=exp.Literal.number(len(values)))
             made = exp.Add(this=left, expression=one)
     assert made is not None
-    return _int64(exp.paren(made))
+    return _int64(_within(made))
 
 
 def _position(group: Expr, values: Sequence[Label]) -> Expr:
@@ -183,18 +182,24 @@ def _position(group: Expr, values: Sequence[Label]) -> Expr:
     first, last = values[0], values[-1]
     if type(first) is int and type(last) is int and len(values) == last - first + 1 > 2:
         within = exp.Between(
-            this=exp.paren(group.copy()), low=exp.convert(first), high=exp.convert(last)
+            this=_within(group), low=exp.convert(first), high=exp.convert(last)
         )
-        place = exp.Sub(this=exp.paren(group.copy()), expression=exp.paren(exp.convert(first)))
-        return exp.Case(ifs=[exp.If(this=within, true=_int64(exp.paren(place)))])
+        place = exp.Sub(this=_within(group), expression=_within(exp.convert(first)))
+        return exp.Case(ifs=[exp.If(this=within, true=_int64(place))])
     ifs = [
         exp.If(
-            this=exp.EQ(this=exp.paren(group.copy()), expression=exp.convert(value)),
+            this=exp.EQ(this=_within(group), expression=exp.convert(value)),
             true=exp.Literal.number(i),
         )
         for i, value in enumerate(values)
     ]
     return exp.Case(ifs=ifs)
+
+
+def _within(tree: Expr) -> Expr:
+    """Return a copy of an expression that stands within another one."""
+    simple = isinstance(tree, exp.Column | exp.Func | exp.Literal | exp.Paren)
+    return tree.copy() if simple else exp.paren(tree.copy())
 
 
 def _text(query: Expr, *, braces: bool) -> str:

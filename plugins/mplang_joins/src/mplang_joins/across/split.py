@@ -42,6 +42,7 @@ class Part:
     Attributes:
         owner: its rank among the owners.
         how: how its rows are joined with those of the first part.
+        keeps: whether rows without a key count, as a left or an anti join keeps them.
         sources: what it reads.
         where: conditions of its rows.
         keys: the columns of the key.
@@ -52,6 +53,7 @@ class Part:
 
     owner: int
     how: How = "inner"
+    keeps: bool = False
     sources: list[Source] = field(default_factory=list)
     where: list[Expr] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
@@ -198,6 +200,7 @@ class _Splitting:
         """Return the parts, the one that leads first: whose rows a join keeps, or the widest."""
         parts = list(self.parts.values())
         if any(each.how != "inner" for each in parts):
+            parts[0].keeps = any(each.how in ("left", "anti") for each in parts)
             return parts  # the first source's
         return sorted(parts, key=lambda each: -each.width)
 
@@ -327,8 +330,8 @@ class _Splitting:
                 raise QueryRefusedError(
                     "distinct", "different values are counted of the key alone", node
                 )
-            there = Factor("there")
-            return (Term(1, tuple(part.place(there) for part in self.parts.values())),)
+            once = Factor("there")
+            return (Term(1, tuple(part.place(once) for part in self.parts.values())),)
         if node.args.get("expressions"):
             raise QueryRefusedError("function", "count takes one value", node)
         is_rows = value is None or isinstance(value, exp.Star | exp.Literal)
@@ -356,8 +359,7 @@ class _Splitting:
         for _, factors in terms:
             for owner, value in factors.items():
                 if value.find(exp.Column):
-                    there = exp.Not(this=exp.Is(this=value, expression=exp.null()))
-                    found.setdefault(owner, {})[there] = None
+                    found.setdefault(owner, {})[there(value)] = None
         for each in given:
             owners = self.owners.of(each)
             if len(owners) != 1:
@@ -390,6 +392,11 @@ class _Splitting:
                 "other expressions are of one party's columns",
                 node,
             )
+
+
+def there(value: Expr) -> Expr:
+    """Return the condition that a value is no null."""
+    return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
 
 
 def _multiplied(left: Mapping[int, Expr], right: Mapping[int, Expr]) -> dict[int, Expr]:

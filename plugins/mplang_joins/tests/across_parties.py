@@ -1,0 +1,64 @@
+"""What tests of queries over several parties share: a cluster with data, and bare DuckDB."""
+
+from __future__ import annotations
+
+import duckdb
+import ibis
+from mplang_data.description import Description
+from mplang_data.simulated import Described
+from mplang_tables import arrow
+from secret_joining import cluster
+
+import mplang_core as mp
+
+PARTIES = ("bank", "shop", "lab")
+
+
+def held(rows, keys, **known):
+    """Return a data set in memory, with what its owner publishes.
+
+    Args:
+        rows: a table.
+        keys: by column how many different values there are at most.
+        **known: values and ranges.
+    """
+    columns = dict(arrow.type_of(rows).columns)
+    bounds = {column: {"at_most": most} for column, most in keys.items()}
+    return Described(Description(columns=columns, keys=bounds, **known), rows)
+
+
+def asked(data, query, protocol="SEMI2K", parties=2, **config):
+    """Return the result of a query over data sets of parties, as a list of rows.
+
+    Args:
+        data: for each party its data sets by name.
+        query: SQL, in which a table stands in braces, or a function of Ibis tables by name.
+        protocol: of the SPU.
+        parties: how many there are.
+        **config: of the SPU.
+    """
+    names = {name: party for party, sets in data.items() for name in sets}
+
+    def program():
+        tables = {name: mp.dataset(party, name) for name, party in names.items()}
+        if isinstance(query, str):
+            made = mp.sql("SP0", query, **{k: v for k, v in tables.items() if f"{{{k}}}" in query})
+        else:
+            made = mp.device("SP0")(query)(**tables)
+        return mp.reveal(made, to="bank")
+
+    with mp.Simulator(cluster(protocol, parties, **config), data=data) as sim:
+        return mp.fetch(sim, mp.evaluate(sim, program)).to_arrow().to_pylist()
+
+
+def expected(data, query):
+    """Return what DuckDB gives over all tables together."""
+    tables = {name: each.value for sets in data.values() for name, each in sets.items()}
+    con = duckdb.connect()
+    for name, table in tables.items():
+        con.register(name, table)
+    if isinstance(query, str):
+        return con.sql(query.format(**{name: name for name in tables})).to_arrow_table().to_pylist()
+    found = ibis.duckdb.from_connection(con)
+    made = query(**{name: found.table(name) for name in tables})
+    return con.sql(ibis.to_sql(made, dialect="duckdb")).to_arrow_table().to_pylist()

@@ -1,0 +1,130 @@
+"""Queries over tables of several parties give what DuckDB gives over all tables together."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from across_parties import asked, expected, held
+
+PEOPLE = pa.table(
+    {
+        "id": ["a", "b", "c", "d", "e", None],
+        "city": ["X", "Y", "X", "Y", "Z", "Z"],
+        "debt": pa.array([5, -7, 11, None, 2, 100], pa.int32()),
+        "pay": pa.array([Decimal(f"{n}.25") for n in (5, 10, -20, 35, 40, 1)], pa.decimal128(9, 2)),
+        "region": pa.array([1, 2, 1, 2, 3, 3], pa.int64()),
+    }
+)
+REGIONS = pa.table({"region": pa.array([1, 2, 3], pa.int64()), "zone": ["in", "out", "out"]})
+SALES = pa.table(
+    {
+        "who": ["a", "a", "b", "x", "d", "d", "d", None],
+        "price": pa.array([10, 20, 30, 40, 50, None, 70, 80], pa.int64()),
+        "weight": [0.5, 1.5, None, 2.0, 0.25, 0.75, 3.0, 9.0],
+        "kind": [0, 1, 1, 0, 2, 2, 0, 1],
+        "order": pa.array([1, 2, 3, 4, 5, 6, 7, 8], pa.int64()),
+    }
+)
+ORDERS = pa.table({"number": pa.array([1, 2, 3, 5, 7], pa.int64()), "open": [True, False] * 2 + [True]})
+VISITS = pa.table({"who": ["b", "d", "d", "z"], "length": pa.array([3, 4, 5, 6], pa.int64())})
+
+DATA = {
+    "bank": {
+        "people": held(
+            PEOPLE, {"id": 8}, values={"city": ["X", "Y", "Z"]}, ranges={"pay": (-50, 50)}
+        ),
+        "regions": held(REGIONS, {}, values={"zone": ["out", "in"]}),
+    },
+    "shop": {
+        "sales": held(SALES, {"who": 9}, ranges={"kind": (0, 3)}),
+        "orders": held(ORDERS, {}),
+    },
+}
+JOIN = "FROM {people} p JOIN {sales} s ON p.id = s.who"
+QUERIES = {
+    "a sum of a product": f"SELECT sum(p.debt * s.price) AS total {JOIN}",
+    "counts": f"SELECT count(*) AS n, count(s.price) AS m, count(DISTINCT p.id) AS k {JOIN}",
+    "decimals": f"SELECT sum(p.pay * s.price) AS a, sum(p.pay) AS b {JOIN}",
+    "means": f"SELECT avg(s.price) AS a, avg(p.pay) AS b, avg(s.weight) AS c {JOIN}",
+    "floats": f"SELECT sum(s.weight * p.debt) AS a {JOIN}",
+    "sums of products": f"SELECT sum(p.debt * s.price - (p.debt - 3 * s.price)) AS a {JOIN}",
+    "groups of both": f"SELECT city, kind, sum(price) AS a {JOIN} GROUP BY city, kind",
+    "a group that is computed":
+        f"SELECT floor(pay / 10) AS f, count(*) AS n {JOIN} GROUP BY floor(pay / 10)",
+    "a group by CASE":
+        "SELECT CASE WHEN price > 25 THEN 'high' ELSE 'low' END AS c, count(*) AS n "
+        f"{JOIN} WHERE price IS NOT NULL GROUP BY 1",
+    "a group by a condition": f"SELECT debt > 0 AS c, count(*) AS n {JOIN} WHERE debt < 9 GROUP BY 1",
+    "conditions of both": f"SELECT sum(price) AS a {JOIN} WHERE city <> 'Y' AND weight > 0.4",
+    "nothing matches": f"SELECT sum(price) AS a, count(*) AS n {JOIN} WHERE city = 'Z'",
+    "having":
+        f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING count(*) >= 2 AND city <> 'Z'",
+    "having a sum that may be null":
+        f"SELECT city, count(*) AS n {JOIN} GROUP BY city HAVING NOT (sum(debt) > 7.5)",
+    "having a mean": f"SELECT city, count(*) AS n {JOIN} GROUP BY city HAVING avg(price) > 40.5",
+    "in order": f"SELECT city, sum(price) AS a {JOIN} GROUP BY city ORDER BY a DESC, city",
+    "tables of one party":
+        "SELECT zone, sum(price) AS a FROM {people} p JOIN {regions} r ON p.region = r.region "
+        'JOIN {sales} s ON p.id = s.who JOIN {orders} o ON s."order" = o.number '
+        "WHERE o.open GROUP BY zone",
+    "a query within":
+        "SELECT city, sum(t.top) AS a FROM {people} p JOIN (SELECT who, max(price) AS top "
+        "FROM {sales} GROUP BY who) t ON p.id = t.who GROUP BY city",
+    "WITH": "WITH s AS (SELECT who, price FROM {sales} WHERE kind < 2) "
+        "SELECT sum(price) AS a FROM {people} p JOIN s ON p.id = s.who",
+    "a left join": "SELECT city, count(*) AS n, count(price) AS m, sum(price) AS a, sum(debt) AS d "
+        "FROM {people} p LEFT JOIN {sales} s ON p.id = s.who AND s.kind > 0 GROUP BY city",
+    "a semi join": "SELECT sum(debt) AS d FROM {people} p SEMI JOIN {sales} s ON p.id = s.who",
+    "an anti join": "SELECT sum(debt) AS d, count(*) AS n FROM {people} p "
+        "ANTI JOIN {sales} s ON p.id = s.who",
+    "IN": "SELECT sum(debt) AS d FROM {people} WHERE id IN (SELECT who FROM {sales} WHERE kind = 1)",
+    "FILTER": f"SELECT sum(price) FILTER (WHERE kind > 0 AND debt > 0) AS a {JOIN}",
+    "DISTINCT": f"SELECT DISTINCT city {JOIN}",
+    "a condition of what was grouped":
+        f"SELECT * FROM (SELECT city, count(*) AS n {JOIN} GROUP BY city) WHERE n > 1 OR city = 'X'",
+}  # fmt: skip
+
+
+def in_order(rows):
+    return sorted(rows, key=lambda row: [str(each) for each in row.values()])
+
+
+def alike(found, right):
+    assert [list(each) for each in found] == [list(each) for each in right]
+    for one, other in zip(found, right, strict=True):
+        for name, value in other.items():
+            close = isinstance(value, float) and one[name] is not None
+            assert one[name] == (pytest.approx(value, rel=1e-3, abs=1e-3) if close else value), name
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_query_gives_what_duckdb_gives(query):
+    found, right = asked(DATA, query), expected(DATA, query)
+    if "ORDER BY" not in query:
+        found, right = in_order(found), in_order(right)
+    alike(found, right)
+
+
+@pytest.mark.parametrize("protocol", ["ABY3", "CHEETAH"])
+def test_other_protocols_give_the_same(protocol):
+    query = QUERIES["groups of both"]
+    alike(in_order(asked(DATA, query, protocol)), in_order(expected(DATA, query)))
+
+
+def by_ibis(people, sales):
+    both = people.join(sales, people.id == sales.who).filter(sales.kind < 2)
+    made = both.group_by("city").agg(n=both.id.nunique(), total=both.price.sum())
+    return made.filter(made.n >= 1).order_by("city")
+
+
+def test_a_function_of_ibis_tables_is_a_query_too():
+    data = {"bank": {"people": DATA["bank"]["people"]}, "shop": {"sales": DATA["shop"]["sales"]}}
+    alike(asked(data, by_ibis), expected(data, by_ibis))
+
+
+def test_three_parties_join_by_one_key():
+    data = {**DATA, "lab": {"visits": held(VISITS, {"who": 5})}}
+    query = f"SELECT city, sum(price * length) AS a {JOIN} JOIN {{visits}} v ON v.who = p.id GROUP BY 1"
+    alike(in_order(asked(data, query, parties=3)), in_order(expected(data, query)))
