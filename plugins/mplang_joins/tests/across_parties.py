@@ -27,16 +27,8 @@ def held(rows, keys, **known):
     return Described(Description(columns=columns, keys=bounds, **known), rows)
 
 
-def asked(data, query, protocol="SEMI2K", parties=2, **config):
-    """Return the result of a query over data sets of parties, as a list of rows.
-
-    Args:
-        data: for each party its data sets by name.
-        query: SQL, in which a table stands in braces, or a function of Ibis tables by name.
-        protocol: of the SPU.
-        parties: how many there are.
-        **config: of the SPU.
-    """
+def program_of(data, query):
+    """Return a program that asks a query, and reveals the result to the bank."""
     names = {name: party for party, sets in data.items() for name in sets}
 
     def program():
@@ -47,6 +39,26 @@ def asked(data, query, protocol="SEMI2K", parties=2, **config):
             made = mp.device("SP0")(query)(**tables)
         return mp.reveal(made, to="bank")
 
+    return program
+
+
+def compiled(data, query, protocol="SEMI2K", parties=2, **config):
+    """Return the program of a query."""
+    with mp.Simulator(cluster(protocol, parties, **config), data=data) as sim:
+        return mp.compile(program_of(data, query)).trace(sim)
+
+
+def asked(data, query, protocol="SEMI2K", parties=2, **config):
+    """Return the result of a query over data sets of parties, as a list of rows.
+
+    Args:
+        data: for each party its data sets by name.
+        query: SQL, in which a table stands in braces, or a function of Ibis tables by name.
+        protocol: of the SPU.
+        parties: how many there are.
+        **config: of the SPU.
+    """
+    program = program_of(data, query)
     with mp.Simulator(cluster(protocol, parties, **config), data=data) as sim:
         return mp.fetch(sim, mp.evaluate(sim, program)).to_arrow().to_pylist()
 

@@ -12,7 +12,7 @@ from sqlglot.expressions import Expr
 
 from mplang_core import TableType
 from mplang_joins.across import groups as results
-from mplang_joins.across.block import read_block
+from mplang_joins.across.block import Order, read_block
 from mplang_joins.across.conditions import condition_of
 from mplang_joins.across.groups import Column, JoinedGroups
 from mplang_joins.across.labels import table_of
@@ -139,25 +139,22 @@ class _Lowering:
         self.split, self.works = found, works
         self.wanted = {node: self._wanted(each) for node, each in found.aggregates.items()}
         self.positions = {node: i for i, node in enumerate(found.aggregates)}
+        self.shown: list[int] = []
         self.labels = dict(self._labels())
 
     def done(self, kinds: Kinds, gives: TableType) -> Lowered:
         block = self.split.block
-        names = [name for name, _ in gives.columns]
         outputs = zip(block.outputs.values(), gives.columns, strict=True)
         columns = tuple(self._column(tree, type) for tree, (_, type) in outputs)
+        order = tuple(self._ordered(each) for each in block.order)
         plan = Plan(
             tuple(each.how for each in self.split.parts),
             tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
             tuple(self.wanted.values()),
+            tuple(self.shown),
             self._total(self.split.rows) if block.groups else None,
             tuple(condition_of(each, self._find) for each in block.having),
         )
-        order = tuple(
-            results.Order(self._column(each.by, ""), each.descending, each.nulls_first)
-            for each in block.order
-        )
-        assert len(names) == len(columns)
         return Lowered(self.works, kinds, plan, columns, gives, order)
 
     def _labels(self) -> Any:
@@ -224,7 +221,23 @@ class _Lowering:
         digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
         if type and scale is not None and type != "double" and scale != digits:
             raise QueryRefusedError("expression", "it would be rounded; give it as it is", tree)
-        return Column(None, self.positions[node], scale)
+        return Column(None, self._shown(self.positions[node]), scale)
+
+    def _shown(self, aggregate: int) -> int:
+        """Return where an aggregate stands in the result."""
+        if aggregate not in self.shown:
+            self.shown.append(aggregate)
+        return self.shown.index(aggregate)
+
+    def _ordered(self, order: Order) -> results.Order:
+        """Return a key that the result is in order by, which it has or is grouped by."""
+        before = len(self.shown)
+        column = self._column(order.by, "")
+        if len(self.shown) > before:  # whose numbers somebody would get
+            raise QueryRefusedError(
+                "clause", "groups are in order by columns of the result", order.by
+            )
+        return results.Order(column, order.descending, order.nulls_first)
 
 
 def _absent(factor: Any) -> int:

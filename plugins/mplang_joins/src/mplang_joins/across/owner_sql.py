@@ -61,7 +61,7 @@ def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
     names = tuple(f"factor{i}" for i in range(len(part.factors)))
     scales = []
     for factor, name in zip(part.factors, names, strict=True):
-        column, scale = _factor(factor, kinds)
+        column, scale = _factor(factor, part, kinds)
         items.append(exp.alias_(column, name))
         scales.append(scale)
     query = reading.select(*items).group_by(*grouped)
@@ -123,10 +123,11 @@ def _value_name(value: Expr) -> str:
     return value.sql("duckdb")
 
 
-def _factor(factor: Factor, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
+def _factor(factor: Factor, part: Part, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
     """Return the column of a factor, and its scale."""
     if factor.kind == "there":
-        return _int64(exp.Literal.number(1)), 0
+        once = exp.and_(*map(there, part.keys)) if part.keeps else exp.Literal.number(1)
+        return _int64(once), 0
     if factor.kind == "rows" or factor.value is None:
         return _filtered(exp.Count(this=exp.Star()), factor.given), 0
     kind = kinds[_value_name(factor.value)]

@@ -70,6 +70,7 @@ class Plan(NamedTuple):
         hows: how each side is joined with the first one.
         absent: of each factor of a side what it is where a left join finds no row.
         wanted: the aggregates.
+        shown: the positions of those that the result has; nobody gets the others.
         rows: how many rows a group has; ``None`` if there is one group, which is always there.
         having: conditions of groups, all of which hold.
     """
@@ -77,6 +78,7 @@ class Plan(NamedTuple):
     hows: tuple[How, ...]
     absent: tuple[tuple[int, ...], ...]
     wanted: tuple[Wanted, ...]
+    shown: tuple[int, ...]
     rows: Total | None
     having: tuple[Condition, ...] = ()
 

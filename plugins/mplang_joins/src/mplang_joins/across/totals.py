@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
     Attributes:
         valid: whether the group is there; ``None`` if it always is.
-        values: the aggregates.
+        values: the aggregates that the result has.
         present: of each aggregate whether it is no null; ``None`` if it never is.
     """
 
@@ -52,6 +52,7 @@ def answer(sides: Sequence[Reduced], plan: Plan) -> Answer:
     for condition in plan.having:
         true, _ = holds(condition, numbers)
         valid = true if valid is None else valid & true
+    numbers = [numbers[i] for i in plan.shown]
     if valid is None:
         values = [each.value for each in numbers]
         return Answer(None, values, [each.present for each in numbers])

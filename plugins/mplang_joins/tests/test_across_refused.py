@@ -1,0 +1,127 @@
+"""What cannot be asked of tables of several parties is refused while compiling, with a reason."""
+
+from __future__ import annotations
+
+import pytest
+from across_parties import compiled, held
+from mplang_joins.across.refused import REASONS
+from test_across import DATA, JOIN, PEOPLE, SALES
+
+from mplang_core.errors import TraceError
+
+REFUSED = {
+    "no aggregate": {
+        "rows": (f"SELECT city, price {JOIN}", "aggregate them"),
+    },
+    "no key": {
+        "no join": ("SELECT sum(debt * price) AS a FROM {people}, {sales}", "no equal columns"),
+    },
+    "join": {
+        "a full join": (
+            "SELECT sum(debt) AS a FROM {people} p FULL JOIN {sales} s ON p.id = s.who",
+            "inner, left, semi and anti",
+        ),
+        "a condition of what a left join adds": (
+            "SELECT count(*) AS n FROM {people} p LEFT JOIN {sales} s ON p.id = s.who "
+            "WHERE s.price IS NULL",
+            "stands in its ON",
+        ),
+        "groups of what a left join adds": (
+            "SELECT kind, count(*) AS n FROM {people} p LEFT JOIN {sales} s ON p.id = s.who "
+            "GROUP BY kind",
+            "what a left join keeps",
+        ),
+    },
+    "condition": {
+        "of both, that joins": (
+            "SELECT sum(debt) AS a FROM {people} p JOIN {sales} s ON p.debt < s.price",
+            '"p"."debt" < "s"."price"',
+        ),
+        "of both": (f"SELECT sum(price) AS a {JOIN} WHERE debt > price", "of rows of several"),
+        "of groups, that computes": (
+            f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING sum(price) % 2 = 0",
+            "comparisons of aggregates",
+        ),
+    },
+    "expression": {
+        "a quotient of both": (f"SELECT sum(price / debt) AS a {JOIN}", "added, subtracted"),
+        "a quotient of aggregates": (
+            f"SELECT sum(price) / count(*) AS a {JOIN}", "compute with these"
+        ),
+        "a group of both": (
+            f"SELECT debt > price AS c, count(*) AS n {JOIN} GROUP BY 1", "one party's columns"
+        ),
+        "rounding": (f"SELECT CAST(sum(pay) AS BIGINT) AS a {JOIN}", "would be rounded"),
+    },
+    "function": {
+        "a median": (f"SELECT median(price) AS a {JOIN}", "sum, count"),
+        "a window": (f"SELECT sum(price) OVER () AS a {JOIN}", "no windows"),
+    },
+    "distinct": {
+        "of no key": (f"SELECT count(DISTINCT kind) AS n {JOIN}", "of the key alone"),
+        "a sum": (f"SELECT sum(DISTINCT price) AS n {JOIN}", "DISTINCT key"),
+    },
+    "clause": {
+        "a limit": (f"SELECT city, sum(price) AS a {JOIN} GROUP BY city LIMIT 2", "LIMIT"),
+        "a union": (
+            "SELECT sum(debt) AS a FROM {people} UNION ALL SELECT sum(price) FROM {sales}", "UNION"
+        ),
+        "rollup": (f"SELECT city, sum(price) AS a {JOIN} GROUP BY ROLLUP (city)", "ROLLUP"),
+        "an order by what nobody gets": (
+            f"SELECT city {JOIN} GROUP BY city ORDER BY sum(price)", "columns of the result"
+        ),
+    },
+    "nested": {
+        "rows of both within": (
+            "SELECT sum(a) AS a FROM (SELECT DISTINCT debt * price AS a "
+            f"{JOIN}) t",
+            "",
+        ),
+    },
+    "groups": {
+        "no published values": (
+            f"SELECT weight, count(*) AS n {JOIN} GROUP BY weight", "publish values: or ranges:"
+        ),
+    },
+    "column": {
+        "a text that is added": (f"SELECT sum(length(city) * price) AS a, sum(pay * weight) AS b {JOIN}",
+                                 "cast it to DOUBLE"),
+    },
+    "tables": {
+        "of one party": (
+            "SELECT count(*) AS n FROM {people} p JOIN {regions} r ON p.region = r.region",
+            "all its tables are of one party",
+        ),
+    },
+}  # fmt: skip
+CASES = {
+    f"{reason}: {name}": (reason, *case)
+    for reason, cases in REFUSED.items()
+    for name, case in cases.items()
+}
+
+
+@pytest.mark.parametrize(("reason", "query", "told"), CASES.values(), ids=CASES)
+def test_what_cannot_be_asked_is_refused_with_a_reason(reason, query, told):
+    with pytest.raises(TraceError) as caught:
+        compiled(DATA, query)
+    text = str(caught.value)
+    assert "SP0: the query cannot run: " in text
+    found = text.partition("cannot run: ")[2].partition(":")[0]
+    assert found in REASONS
+    assert told in text
+    assert found == reason or not told
+
+
+def test_a_key_without_a_bound_is_refused():
+    data = {**DATA, "shop": {"sales": held(SALES, {})}}
+    with pytest.raises(TraceError, match="bound: .*keys: of that column"):
+        compiled(data, f"SELECT sum(price) AS a {JOIN}")
+
+
+def test_keys_of_other_types_are_refused():
+    data = {
+        "bank": {"people": held(PEOPLE, {"pay": 8})}, "shop": {"sales": held(SALES, {"kind": 9})}
+    }  # fmt: skip
+    with pytest.raises(TraceError, match="column: the key: .* does not match"):
+        compiled(data, "SELECT count(*) AS n FROM {people} p JOIN {sales} s ON p.pay = s.kind")
