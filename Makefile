@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
+.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -71,6 +71,9 @@ demo-http: setup ## begin: the same on three worker processes, with mutual TLS o
 
 demo-hospitals: setup ## begin: three organizations with data of their own; a model in shares outlives a restart
 	@$(BIN)/python examples/hospitals/demo.py $(ARGS)
+
+demo-sql: setup ## begin: a query over a bank's and a shop's tables, joined in secret, signed by both
+	@$(BIN)/python examples/bank_and_shop/demo.py $(ARGS)
 
 test: test-core test-engines test-alone ## change: run the tests, three files at a time; JOBS=0 runs one after the other
 

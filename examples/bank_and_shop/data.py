@@ -33,7 +33,9 @@ NATIONS = (
 )
 KNOWN: dict[str, dict[str, Any]] = {
     "nation": {"values": {"n_name": list(NATIONS)}},
-    "customer": {"keys": {"c_custkey": {"at_most": 1200}}, "ranges": {"c_acctbal": [-999.99, 9999.99]}},
+    "customer": {
+        "keys": {"c_custkey": {"at_most": 1200}}, "ranges": {"c_acctbal": [-999.99, 9999.99]}
+    },
     "orders": {"keys": {"o_custkey": {"at_most": 1200}}},
     "lineitem": {},
 }  # fmt: skip

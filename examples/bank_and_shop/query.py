@@ -25,4 +25,4 @@ def revenue():
     """Return the revenue by group, in hundredths of cents: the host's alone."""
     tables = {name: mp.dataset("bank", name) for name in ("nation", "customer")}
     tables |= {name: mp.dataset("shop", name) for name in ("orders", "lineitem")}
-    return mp.reveal(mp.sql("SP0", REVENUE, **tables), to="P0")
+    return mp.reveal(mp.sql("SP0", REVENUE, **tables), to="P0").table()

@@ -27,8 +27,8 @@ def held(rows, keys, **known):
     return Described(Description(columns=columns, keys=bounds, **known), rows)
 
 
-def program_of(data, query):
-    """Return a program that asks a query, and reveals the result to the bank."""
+def program_of(data, query, *, as_table=False):
+    """Return a program that asks a query, and reveals the result to the bank, or gives a table."""
     names = {name: party for party, sets in data.items() for name in sets}
 
     def program():
@@ -37,7 +37,8 @@ def program_of(data, query):
             made = mp.sql("SP0", query, **{k: v for k, v in tables.items() if f"{{{k}}}" in query})
         else:
             made = mp.device("SP0")(query)(**tables)
-        return mp.reveal(made, to="bank")
+        found = mp.reveal(made, to="bank")
+        return found.table() if as_table else found
 
     return program
 

@@ -6,7 +6,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from across_parties import asked, expected, held
+from across_parties import asked, expected, held, program_of
+from secret_joining import cluster
+
+import mplang_core as mp
+from mplang_core.errors import TraceError
 
 PEOPLE = pa.table(
     {
@@ -128,3 +132,28 @@ def test_three_parties_join_by_one_key():
     data = {**DATA, "lab": {"visits": held(VISITS, {"who": 5})}}
     query = f"SELECT city, sum(price * length) AS a {JOIN} JOIN {{visits}} v ON v.who = p.id GROUP BY 1"
     alike(in_order(asked(data, query, parties=3)), in_order(expected(data, query)))
+
+
+def test_the_groups_are_a_table_at_the_party_that_has_them():
+    query = f"SELECT city, kind > 1 AS high, sum(pay) AS a {JOIN} GROUP BY 1, 2 ORDER BY 2 DESC, city"
+    with mp.Simulator(cluster(), data=DATA) as sim:
+        found = mp.fetch(sim, mp.evaluate(sim, program_of(DATA, query, as_table=True)))
+    alike(found.to_pylist(), expected(DATA, query))
+
+
+def test_groups_that_are_secret_are_no_table_yet():
+    def program():
+        people, sales = mp.dataset("bank", "people"), mp.dataset("shop", "sales")
+        return mp.sql("SP0", f"SELECT count(*) AS n {JOIN}", people=people, sales=sales).table()
+
+    with mp.Simulator(cluster(), data=DATA) as sim, pytest.raises(TraceError, match="reveal the"):
+        mp.evaluate(sim, program)
+
+
+def test_groups_show_themselves():
+    query = QUERIES["having"]
+    with mp.Simulator(cluster(), data=DATA) as sim:
+        found = mp.fetch(sim, mp.evaluate(sim, program_of(DATA, query)))
+        assert "city" in str(found)
+        assert found.to_pandas().columns.tolist() == ["city", "a"]
+    assert str(type(found)(None, ("x",), (None,), found.columns, found.type)).startswith("JoinedG")

@@ -13,8 +13,9 @@ from mplang_match.ext import KeyKind
 from mplang_tables import arrow
 from mplang_tables.ext import loaded
 
-from mplang_core import TensorType
+from mplang_core import TableType, TensorType
 from mplang_core.ext import KernelContext, KernelError
+from mplang_joins.across.groups import Column, JoinedGroups, Order
 from mplang_joins.ops import SALT, Kinds
 from mplang_joins.tokens import Array, tokens_of
 
@@ -111,6 +112,24 @@ def reduced(
         values[group, place] = _numbers(table, name)
         shared.append(values)
     return (tokens, np.arange(rows) < len(different.dictionary), *shared)
+
+
+def group_table(
+    ctx: KernelContext, *tensors: Array, grouped: bool, present: Sequence[bool],
+    labels: Sequence[Sequence[Any]], aggregates: Sequence[int], scales: Sequence[int],
+    order: Sequence[Sequence[int]], gives: TableType,
+) -> Any:  # fmt: skip
+    """Make an Arrow table of the groups of a query; see :func:`mplang_joins.group_table`."""
+    left = iter(tensors)
+    valid = next(left) if grouped else None
+    values = tuple(next(left) for _ in present)
+    there = tuple(next(left) if each else None for each in present)
+    columns = tuple(
+        Column(tuple(values) if len(values) else None, aggregate, None if scale < 0 else scale)
+        for values, aggregate, scale in zip(labels, aggregates, scales, strict=True)
+    )
+    keys = tuple(Order(column, bool(down), bool(nulls)) for column, down, nulls in order)
+    return JoinedGroups(valid, values, there, columns, gives, keys).to_arrow()
 
 
 def _codes(table: Any, code: str, groups: int) -> Array:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from mplang_core import TableType
+import mplang_core as mp
+from mplang_core import Form, MPObject, TableType
+from mplang_core.ext import TraceError, at
 from mplang_joins.across.plan import Labels
+from mplang_joins.group_table import group_table
 
 
 class Column(NamedTuple):
@@ -29,12 +32,12 @@ class Order(NamedTuple):
     """A key that the rows of a result are in order by.
 
     Attributes:
-        by: what they are ordered by.
+        column: the position of the column.
         descending: whether the largest is first.
         nulls_first: whether null is first.
     """
 
-    by: Column
+    column: int
     descending: bool
     nulls_first: bool
 
@@ -51,7 +54,7 @@ class JoinedGroups:
         valid: whether a group is there, bool; ``None`` of a query without groups.
         values: the aggregates; integers and money as integers of 64 bits.
         present: of each aggregate whether it is no null, bool; ``None`` if it never is.
-        columns: what stands in each column of the result.
+        columns: what stands in each column of the result; behind these what it is in order by alone.
         type: the columns of the result, by name and type.
         order: by what its rows are in order.
 
@@ -72,6 +75,32 @@ class JoinedGroups:
     type: TableType
     order: tuple[Order, ...] = ()
 
+    def table(self) -> MPObject:
+        """Return the groups that are there as a table at the party that has them in plain.
+
+        Raises:
+            TraceError: they are still secret, or at no device; reveal them to one first.
+
+        Example::
+
+            return mp.reveal(mp.sql("SP0", …), to="P0").table()
+        """
+        tensors = [each for each in (self.valid, *self.values, *self.present) if each is not None]
+        device = getattr(tensors[0], "device", None) if tensors else None
+        if device is None or device.kind.form is not Form.PLAIN:
+            raise TraceError(f"{at()}table: reveal the groups to a device first, which has them in plain")
+        made: MPObject = mp.device(device.name)(group_table)(
+            *tensors,
+            grouped=self.valid is not None,
+            present=tuple(each is not None for each in self.present),
+            labels=tuple(each.labels or () for each in self.columns),
+            aggregates=tuple(each.aggregate for each in self.columns),
+            scales=tuple(-1 if each.scale is None else each.scale for each in self.columns),
+            order=tuple(tuple(map(int, each)) for each in self.order),
+            gives=self.type,
+        )
+        return made
+
     def to_arrow(self) -> Any:
         """Return the groups that are there as an Arrow table, once they were fetched.
 
@@ -84,8 +113,8 @@ class JoinedGroups:
         schema = arrow.schema(self.type)
         rows = self._rows()
         columns = [
-            pa.array([self._cell(each, row) for row in rows], field.type)
-            for each, field in zip(self.columns, schema, strict=True)
+            pa.array([_of(self._cell(each, row), field.type) for row in rows], field.type)
+            for each, field in zip(self.columns, schema, strict=False)
         ]
         return pa.table(columns, schema=schema)
 
@@ -101,7 +130,7 @@ class JoinedGroups:
         valid = _here(self.valid) if self.valid is not None else [True] * len(_here(first))
         rows = [i for i, there in enumerate(valid) if there]
         for key in reversed(self.order):
-            cells = {row: self._cell(key.by, row) for row in rows}
+            cells = {row: self._cell(self.columns[key.column], row) for row in rows}
             known = [row for row in rows if cells[row] is not None]
             nulls = [row for row in rows if cells[row] is None]
             known.sort(key=lambda row: cells[row], reverse=key.descending)
@@ -123,6 +152,11 @@ class JoinedGroups:
         except TypeError:
             names = ", ".join(name for name, _ in self.type.columns)
             return f"{type(self).__name__} of {names}"
+
+
+def _of(cell: Any, kind: Any) -> Any:
+    """Return a number as one of its type."""
+    return float(cell) if cell is not None and str(kind) == "double" else cell
 
 
 def _here(values: Any) -> Any:

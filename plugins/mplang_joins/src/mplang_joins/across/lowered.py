@@ -73,7 +73,7 @@ class Lowered:
         works: what each owner does.
         kinds: by which each column of the key is compared.
         plan: what is computed on shares.
-        columns: what stands in each column of the result.
+        columns: what stands in each column of the result, and what it is in order by alone.
         type: its columns by name and type.
         order: by what its rows are in order.
     """
@@ -145,8 +145,8 @@ class _Lowering:
     def done(self, kinds: Kinds, gives: TableType) -> Lowered:
         block = self.split.block
         outputs = zip(block.outputs.values(), gives.columns, strict=True)
-        columns = tuple(self._column(tree, type) for tree, (_, type) in outputs)
-        order = tuple(self._ordered(each) for each in block.order)
+        columns = [self._column(tree, type) for tree, (_, type) in outputs]
+        order = tuple(self._ordered(each, columns) for each in block.order)
         plan = Plan(
             tuple(each.how for each in self.split.parts),
             tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
@@ -155,7 +155,7 @@ class _Lowering:
             self._total(self.split.rows) if block.groups else None,
             tuple(condition_of(each, self._find) for each in block.having),
         )
-        return Lowered(self.works, kinds, plan, columns, gives, order)
+        return Lowered(self.works, kinds, plan, tuple(columns), gives, order)
 
     def _labels(self) -> Any:
         """Yield each group with its value in all groups that there may be, the last run fastest."""
@@ -229,7 +229,7 @@ class _Lowering:
             self.shown.append(aggregate)
         return self.shown.index(aggregate)
 
-    def _ordered(self, order: Order) -> results.Order:
+    def _ordered(self, order: Order, columns: list[Column]) -> results.Order:
         """Return a key that the result is in order by, which it has or is grouped by."""
         before = len(self.shown)
         column = self._column(order.by, "")
@@ -237,7 +237,9 @@ class _Lowering:
             raise QueryRefusedError(
                 "clause", "groups are in order by columns of the result", order.by
             )
-        return results.Order(column, order.descending, order.nulls_first)
+        if column not in columns:
+            columns.append(column)
+        return results.Order(columns.index(column), order.descending, order.nulls_first)
 
 
 def _absent(factor: Any) -> int:
