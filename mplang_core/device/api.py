@@ -27,7 +27,7 @@ from mplang_core.errors import DisclosureError, FeCapabilityError, TraceError
 from mplang_core.feop.decorator import is_feop, meta_of
 from mplang_core.feop.frontends import has_compiler
 from mplang_core.feop.materialize import fe_materialize
-from mplang_core.feop.program import FeProgram, Operand, PFunction, flatten, unflatten
+from mplang_core.feop.program import FeProgram, Operand, PFunction, PyTreeDef, flatten, unflatten
 from mplang_core.feop.registry import registry
 from mplang_core.ir.source_line import at
 from mplang_core.simp.ops import pcall_static
@@ -377,8 +377,9 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
 
 
 def _run_jointly(
-    ctx: MPContext, target: Device, fn: Callable[..., Any], leaves: Sequence[Any], spec: Any
-) -> Any:
+    ctx: MPContext, target: Device, fn: Callable[..., object], leaves: Sequence[object],
+    spec: PyTreeDef,
+) -> object:  # fmt: skip
     """Run a function on values that are brought to the device, or that stay where they are."""
     there = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
     joint = find_joint_run(target, [leaf for leaf in there if isinstance(leaf, MPObject)])

@@ -185,7 +185,7 @@ class JointRun:
 
     name: str
     takes: Callable[[Device, Sequence[MPObject]], bool]
-    run: Callable[[Device, Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
+    run: Callable[[Device, Callable[..., object], Sequence[object], Mapping[str, object]], object]
 
 
 device_kinds: Namespace[DeviceKind] = Namespace("device kind")

@@ -31,7 +31,9 @@ SALES = pa.table(
         "order": pa.array([1, 2, 3, 4, 5, 6, 7, 8], pa.int64()),
     }
 )
-ORDERS = pa.table({"number": pa.array([1, 2, 3, 5, 7], pa.int64()), "open": [True, False] * 2 + [True]})
+ORDERS = pa.table(
+    {"number": pa.array([1, 2, 3, 5, 7], pa.int64()), "open": [True, False] * 2 + [True]}
+)
 VISITS = pa.table({"who": ["b", "d", "d", "z"], "length": pa.array([3, 4, 5, 6], pa.int64())})
 
 DATA = {
@@ -41,10 +43,7 @@ DATA = {
         ),
         "regions": held(REGIONS, {}, values={"zone": ["out", "in"]}),
     },
-    "shop": {
-        "sales": held(SALES, {"who": 9}, ranges={"kind": (0, 3)}),
-        "orders": held(ORDERS, {}),
-    },
+    "shop": {"sales": held(SALES, {"who": 9}, ranges={"kind": (0, 3)}), "orders": held(ORDERS, {})},
 }
 JOIN = "FROM {people} p JOIN {sales} s ON p.id = s.who"
 QUERIES = {
@@ -60,7 +59,8 @@ QUERIES = {
     "a group by CASE":
         "SELECT CASE WHEN price > 25 THEN 'high' ELSE 'low' END AS c, count(*) AS n "
         f"{JOIN} WHERE price IS NOT NULL GROUP BY 1",
-    "a group by a condition": f"SELECT debt > 0 AS c, count(*) AS n {JOIN} WHERE debt < 9 GROUP BY 1",
+    "a group by a condition":
+        f"SELECT debt > 0 AS c, count(*) AS n {JOIN} WHERE debt < 9 GROUP BY 1",
     "conditions of both": f"SELECT sum(price) AS a {JOIN} WHERE city <> 'Y' AND weight > 0.4",
     "nothing matches": f"SELECT sum(price) AS a, count(*) AS n {JOIN} WHERE city = 'Z'",
     "having":
@@ -83,11 +83,13 @@ QUERIES = {
     "a semi join": "SELECT sum(debt) AS d FROM {people} p SEMI JOIN {sales} s ON p.id = s.who",
     "an anti join": "SELECT sum(debt) AS d, count(*) AS n FROM {people} p "
         "ANTI JOIN {sales} s ON p.id = s.who",
-    "IN": "SELECT sum(debt) AS d FROM {people} WHERE id IN (SELECT who FROM {sales} WHERE kind = 1)",
+    "IN": "SELECT sum(debt) AS d FROM {people} "
+        "WHERE id IN (SELECT who FROM {sales} WHERE kind = 1)",
     "FILTER": f"SELECT sum(price) FILTER (WHERE kind > 0 AND debt > 0) AS a {JOIN}",
     "DISTINCT": f"SELECT DISTINCT city {JOIN}",
     "a condition of what was grouped":
-        f"SELECT * FROM (SELECT city, count(*) AS n {JOIN} GROUP BY city) WHERE n > 1 OR city = 'X'",
+        f"SELECT * FROM (SELECT city, count(*) AS n {JOIN} GROUP BY city) "
+        "WHERE n > 1 OR city = 'X'",
 }  # fmt: skip
 
 
@@ -130,12 +132,16 @@ def test_a_function_of_ibis_tables_is_a_query_too():
 
 def test_three_parties_join_by_one_key():
     data = {**DATA, "lab": {"visits": held(VISITS, {"who": 5})}}
-    query = f"SELECT city, sum(price * length) AS a {JOIN} JOIN {{visits}} v ON v.who = p.id GROUP BY 1"
+    query = (
+        f"SELECT city, sum(price * length) AS a {JOIN} JOIN {{visits}} v ON v.who = p.id GROUP BY 1"
+    )
     alike(in_order(asked(data, query, parties=3)), in_order(expected(data, query)))
 
 
 def test_the_groups_are_a_table_at_the_party_that_has_them():
-    query = f"SELECT city, kind > 1 AS high, sum(pay) AS a {JOIN} GROUP BY 1, 2 ORDER BY 2 DESC, city"
+    query = (
+        f"SELECT city, kind > 1 AS high, sum(pay) AS a {JOIN} GROUP BY 1, 2 ORDER BY 2 DESC, city"
+    )
     with mp.Simulator(cluster(), data=DATA) as sim:
         found = mp.fetch(sim, mp.evaluate(sim, program_of(DATA, query, as_table=True)))
     alike(found.to_pylist(), expected(DATA, query))

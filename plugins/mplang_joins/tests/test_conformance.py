@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 from mplang_tables import arrow
 from mplang_testing import FeopSuite, KernelSuite, Of, PluginSuite, Sample
 
+from mplang_core import TableType
+
 TABLE = pa.table({"id": ["a", None], "n": pa.array([5, 6], pa.int8())})
 ATTRS = {"on": ("id",), "kinds": (("string", 0),), "columns": ("n",), "side": 1, "sides": 2}
+
+
+REDUCED = pa.table({"id": ["a", None, "a"], "n": [5, 6, 7], "group": [2, 0, 1]})
+GROUPS = TableType((("city", "string"), ("sum", "decimal128(38, 2)")))
+
+
+def reduced(tokens, there, n):
+    right = n.tolist() == [[0, 6, 0, 0], [7, 0, 0, 0], [5, 0, 0, 0]]
+    return right and (tokens % 2 == 1).all() and there.tolist() == [1, 1, 0, 0]
 
 
 def entered(tokens, there, n):
@@ -24,6 +37,30 @@ SAMPLES = (
         attrs={**ATTRS, "rows": 3},
         random=True,
         expect=entered,
+    ),
+    Sample(
+        "joins.reduced",
+        np.arange(32, dtype=np.uint8),
+        Of(arrow.type_of(REDUCED), REDUCED),
+        attrs={**ATTRS, "code": "group", "groups": 3, "rows": 4},
+        random=True,
+        expect=reduced,
+    ),
+    Sample(
+        "joins.group_table",
+        np.array([True, False]),
+        np.array([150, 0]),
+        np.array([True, False]),
+        attrs={
+            "grouped": True,
+            "present": (True,),
+            "labels": (("A", "B"), ()),
+            "aggregates": (0, 0),
+            "scales": (0, 2),
+            "order": ((0, 0, 0),),
+            "gives": GROUPS,
+        },
+        expect=lambda t: t.to_pylist() == [{"city": "A", "sum": Decimal("1.50")}],
     ),
 )
 

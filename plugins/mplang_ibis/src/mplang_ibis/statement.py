@@ -1,4 +1,4 @@
-"""``mp.sql``: one SELECT over tables of a party, or of several. Imports no Ibis, DuckDB or Arrow."""
+"""``mp.sql``: one SELECT over tables of a party or several. Imports no Ibis, DuckDB or Arrow."""
 
 from __future__ import annotations
 

@@ -81,6 +81,7 @@ class Sorted:
 
     @classmethod
     def of(cls, sides: Sequence[Side]) -> Sorted:
+        """Sort the rows of some sides."""
         columns = [_carried(side) for side in sides]
         slots: dict[tuple[int, str], Slot] = {}
         for i, each in enumerate(columns):

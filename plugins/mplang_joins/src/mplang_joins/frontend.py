@@ -90,7 +90,7 @@ def join(
     shared = _shared(sides, keys, how)
     spu = _spu(sides, to)
     attrs = {"kinds": _kinds(sides, keys), "sides": len(sides)}
-    entered: list[Side] = []
+    entered: list[Any] = []
     drawn = salts([each.device for each in sides])
     for i, bound in enumerate(_bounds({} if rows is None else rows, sides, keys)):
         fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}

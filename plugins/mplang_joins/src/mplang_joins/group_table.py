@@ -47,6 +47,7 @@ TABLE = OpDef(
     doc="Makes a table of the groups of a query: whether one is there, and its aggregates.",
     effects=Effects.NONE,
     reads=(),
+    total=True,
 )
 
 

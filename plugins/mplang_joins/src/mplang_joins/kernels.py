@@ -15,7 +15,7 @@ from mplang_tables.ext import loaded
 
 from mplang_core import TableType, TensorType
 from mplang_core.ext import KernelContext, KernelError
-from mplang_joins.across.groups import Column, JoinedGroups, Order
+from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
 from mplang_joins.ops import SALT, Kinds
 from mplang_joins.tokens import Array, tokens_of
 
@@ -94,14 +94,14 @@ def reduced(
     table = arrow.plain(loaded(x))
     keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
     different = pc.dictionary_encode(keys, null_encoding="encode")
-    place = different.indices.to_numpy(zero_copy_only=False)
+    rank = different.indices.to_numpy(zero_copy_only=False)
     if len(different.dictionary) > rows:
         raise KernelError(
             f"joins.reduced: the table has more than the {rows} keys declared: say in keys: or "
             "rows: of the data set how many there are at most"
         )
     group = _codes(table, code, groups)
-    if len(np.unique(place * np.int64(groups) + group)) < table.num_rows:
+    if len(np.unique(rank * np.int64(groups) + group)) < table.num_rows:
         raise KernelError("joins.reduced: two rows have one key and group")
     tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
     shared = []
@@ -109,7 +109,7 @@ def reduced(
         kind = value.type
         assert isinstance(kind, TensorType)
         values = np.zeros((groups, rows), kind.dtype.numpy)
-        values[group, place] = _numbers(table, name)
+        values[group, rank] = _numbers(table, name)
         shared.append(values)
     return (tokens, np.arange(rows) < len(different.dictionary), *shared)
 
@@ -125,10 +125,12 @@ def group_table(
     values = tuple(next(left) for _ in present)
     there = tuple(next(left) if each else None for each in present)
     columns = tuple(
-        Column(tuple(values) if len(values) else None, aggregate, None if scale < 0 else scale)
+        ResultColumn(
+            tuple(values) if len(values) else None, aggregate, None if scale < 0 else scale
+        )
         for values, aggregate, scale in zip(labels, aggregates, scales, strict=True)
     )
-    keys = tuple(Order(column, bool(down), bool(nulls)) for column, down, nulls in order)
+    keys = tuple(ResultOrder(column, bool(down), bool(nulls)) for column, down, nulls in order)
     return JoinedGroups(valid, values, there, columns, gives, keys).to_arrow()
 
 
@@ -142,10 +144,10 @@ def _codes(table: Any, code: str, groups: int) -> Array:
             "joins.reduced: a row is in a group that is none of those published; say in values: or "
             "ranges: of the data set which there are, or leave out rows without one"
         )
-    found: Array = column.to_numpy().astype(np.int64)
-    if table.num_rows and not 0 <= found.min() <= found.max() < groups:
+    codes: Array = column.to_numpy().astype(np.int64)
+    if table.num_rows and not 0 <= codes.min() <= codes.max() < groups:
         raise KernelError(f"joins.reduced: the column {code!r} has other numbers of groups")
-    return found
+    return codes
 
 
 def _column(table: Any, name: str, rows: int, dtype: Any) -> Array:
@@ -164,5 +166,5 @@ def _numbers(table: Any, name: str) -> Array:
             f"column {name!r} has nulls, which secret shares have no place for; fill or drop them "
             "first, at the party of the table"
         )
-    found: Array = column.to_numpy()
-    return found
+    numbers: Array = column.to_numpy()
+    return numbers

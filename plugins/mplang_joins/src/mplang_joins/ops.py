@@ -104,7 +104,7 @@ def enter(
         ([True, True, False], [5, 6, 0])
     """
     check_table(x)
-    _check_place(salt, side, sides, rows)
+    _check_side(salt, side, sides, rows)
     _check_keys(x, on, kinds)
     shared = [TensorType(_dtype(x, name), (rows,)) for name in columns]
     return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
@@ -160,7 +160,7 @@ def reduced(
         [[6, 0, 0], [5, 0, 0]]
     """
     check_table(x)
-    _check_place(salt, side, sides, rows)
+    _check_side(salt, side, sides, rows)
     _check_keys(x, on, kinds)
     if type(groups) is not int or not 1 <= groups <= MAX_GROUPS or (groups > 1 and not code):
         raise ValueError(f"groups is a number from 1 to {MAX_GROUPS}, with a code, got {groups!r}")
@@ -170,7 +170,7 @@ def reduced(
     return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
 
 
-def _check_place(salt: TensorType, side: int, sides: int, rows: int) -> None:
+def _check_side(salt: TensorType, side: int, sides: int, rows: int) -> None:
     """Refuse a salt, a side or a number of rows that no join has."""
     if salt != TensorType("u8", (SALT,)):
         raise TypeError(f"the salt has {SALT} bytes, got {salt}")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
-from mplang_core.ext import (
-    Dialect,
-    Feop,
-    JointRun,
-    KernelContext,
-    KernelSpec,
-    hookimpl,
-    nest_rules,
-)
+from mplang_core.ext import Dialect, Feop, JointRun, KernelContext, KernelSpec, hookimpl, nest_rules
 from mplang_joins import ops
 from mplang_joins.across import groups, run
 from mplang_joins.group_table import TABLE, group_table
@@ -21,28 +14,13 @@ from mplang_joins.group_table import TABLE, group_table
 nest_rules.insert(0, groups.rule_of)
 
 
-def _salt(ctx: KernelContext) -> Any:
-    from mplang_joins.kernels import salt
+def _late(name: str) -> Callable[..., Any]:
+    """Return a kernel whose module is imported when it first runs."""
 
-    return salt(ctx)
+    def run(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
+        return getattr(import_module("mplang_joins.kernels"), name)(ctx, *operands, **attrs)
 
-
-def _enter(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
-    from mplang_joins.kernels import enter
-
-    return enter(ctx, *operands, **attrs)
-
-
-def _reduced(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
-    from mplang_joins.kernels import reduced
-
-    return reduced(ctx, *operands, **attrs)
-
-
-def _table(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
-    from mplang_joins.kernels import group_table
-
-    return group_table(ctx, *operands, **attrs)
+    return run
 
 
 @hookimpl
@@ -66,8 +44,8 @@ def mplang_feops() -> Sequence[Feop]:
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return their kernels."""
-    made = {"salt": _salt, "enter": _enter, "reduced": _reduced, "table": _table}
-    return [KernelSpec([f"joins.{name}"], kernel) for name, kernel in made.items()]
+    names = {"salt": "salt", "enter": "enter", "reduced": "reduced", "table": "group_table"}
+    return [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
 
 
 @hookimpl

@@ -12,7 +12,7 @@ from mplang_core import MPObject, TableType, TraceContext
 Label: TypeAlias = bool | int | str
 
 
-class Published(NamedTuple):
+class PublishedColumn(NamedTuple):
     """What an owner publishes of a column.
 
     Attributes:
@@ -26,7 +26,7 @@ class Published(NamedTuple):
     whole: bool = False
 
 
-def published_column(table: MPObject, owner: str, column: str) -> Published:
+def published_column(table: MPObject, owner: str, column: str) -> PublishedColumn:
     """Return what the data sets that a table is made of say of a column of that name.
 
     A table may have been computed: what it has then need not be what is published, and whoever
@@ -43,17 +43,17 @@ def published_column(table: MPObject, owner: str, column: str) -> Published:
     name, type = types[column.lower()]
     whole = type.lstrip("u").startswith("int")
     if not isinstance(ctx, TraceContext):
-        return Published(whole=whole)
+        return PublishedColumn(whole=whole)
     for data_set in data_sets_of(table):
-        found = ctx.look_up(
+        described = ctx.look_up(
             f"values and range of {name!r} of data set {data_set!r} of {owner}",
             lambda known, data_set=data_set: _described(  # type: ignore[misc]
                 None if known is None else known.get(owner, {}).get(data_set), name
             ),
         )
-        if found != ((), None):
-            return Published(*found, whole)
-    return Published(whole=whole)
+        if described != ((), None):
+            return PublishedColumn(*described, whole)
+    return PublishedColumn(whole=whole)
 
 
 def _described(

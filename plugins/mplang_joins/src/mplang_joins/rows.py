@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+Tensor: TypeAlias = Any
+"""A value that is a tensor where a program is traced, or its numbers where they are there."""
+
 How: TypeAlias = Literal["inner", "left", "semi", "anti"]
 """Which rows a join gives; see :func:`mplang_joins.join`."""
 
@@ -18,9 +21,9 @@ class Side(NamedTuple):
         columns: its numbers by column; ``[rows]`` each.
     """
 
-    tokens: Any
-    there: Any
-    columns: Mapping[str, Any]
+    tokens: Tensor
+    there: Tensor
+    columns: Mapping[str, Tensor]
 
 
 class JoinedRows(NamedTuple):
@@ -43,6 +46,6 @@ class JoinedRows(NamedTuple):
         (12, 2)
     """
 
-    columns: dict[str, Any]
-    valid: Any
-    matched: dict[str, Any]
+    columns: dict[str, Tensor]
+    valid: Tensor
+    matched: dict[str, Tensor]

@@ -33,7 +33,7 @@ _CLAUSES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QuerySource:
     """A table, or a query of one owner, that a query reads.
 
     Attributes:
@@ -50,7 +50,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortKey:
     """A key by which groups are in order.
 
     Attributes:
@@ -65,7 +65,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class QueryBlock:
     """A query that aggregates a join.
 
     Attributes:
@@ -77,15 +77,15 @@ class Block:
         order: by what the groups are in order.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[QuerySource, ...]
     where: tuple[Expr, ...]
     groups: tuple[Expr, ...]
     outputs: Mapping[str, Expr]
     having: tuple[Expr, ...] = ()
-    order: tuple[Order, ...] = ()
+    order: tuple[SortKey, ...] = ()
 
 
-def read_block(sql: str, tables: Mapping[str, TableType]) -> Block:
+def read_block(sql: str, tables: Mapping[str, TableType]) -> QueryBlock:
     """Return a query as one block.
 
     Args:
@@ -101,7 +101,9 @@ def read_block(sql: str, tables: Mapping[str, TableType]) -> Block:
         >>> [each.sql() for each in block.where]
         ['"a"."id" > 3', '"a"."pay" < 5']
     """
-    schema = {name: {column: "INT" for column, _ in kind.columns} for name, kind in tables.items()}
+    schema: dict[str, object] = {
+        name: {column: "INT" for column, _ in kind.columns} for name, kind in tables.items()
+    }
     try:
         tree: Any = sqlglot.parse_one(sql, dialect="duckdb")
         if not isinstance(tree, exp.Select):
@@ -138,7 +140,7 @@ def _with_queries(tree: Expr, known: Mapping[str, Expr]) -> Expr:
     return tree.transform(put)
 
 
-def _block(tree: Expr) -> Block:
+def _block(tree: Expr) -> QueryBlock:
     """Return a SELECT as a block."""
     if not isinstance(tree, exp.Select):
         raise QueryRefusedError("clause", "it is one SELECT; no UNION or the like", tree)
@@ -173,17 +175,17 @@ def _block(tree: Expr) -> Block:
 
 
 def _aggregates(tree: Expr) -> bool:
-    found = any(each.find(exp.AggFunc) for each in tree.expressions)
-    return found or any(tree.args.get(each) for each in ("group", "distinct", "having"))
+    has_function = any(each.find(exp.AggFunc) for each in tree.expressions)
+    return has_function or any(tree.args.get(each) for each in ("group", "distinct", "having"))
 
 
 def _aggregate(
     tree: Expr,
-    sources: Sequence[Source],
+    sources: Sequence[QuerySource],
     conditions: Sequence[Expr],
     having: Sequence[Expr],
     outputs: Mapping[str, Expr],
-) -> Block:
+) -> QueryBlock:
     group, distinct = tree.args.get("group"), tree.args.get("distinct")
     groups = tuple(group.expressions) if group else ()
     if group and any(value for key, value in group.args.items() if key != "expressions"):
@@ -193,7 +195,7 @@ def _aggregate(
             raise QueryRefusedError("clause", "DISTINCT of columns alone; else group by them")
         groups = tuple(outputs.values())
     on = [each for source in sources if source.how == "inner" for each in source.on]
-    return Block(
+    return QueryBlock(
         tuple(replace(each, on=()) if each.how == "inner" else each for each in sources),
         (*on, *conditions),
         groups,
@@ -203,18 +205,18 @@ def _aggregate(
     )
 
 
-def _sources(tree: Expr) -> Iterator[Source]:
+def _sources(tree: Expr) -> Iterator[QuerySource]:
     first = tree.args.get("from_")
     if first is None:
         raise QueryRefusedError("tables", "it reads no table")
-    yield Source(first.this.alias_or_name, first.this)
+    yield QuerySource(first.this.alias_or_name, first.this)
     for join in tree.args.get("joins") or ():
         how = _HOWS.get((join.side.upper(), join.kind.upper()))
         if how is None or join.method or join.args.get("using"):
             raise QueryRefusedError(
                 "join", "inner, left, semi and anti joins ON conditions are there", join
             )
-        yield Source(join.this.alias_or_name, join.this, how, _conjuncts(join.args.get("on")))
+        yield QuerySource(join.this.alias_or_name, join.this, how, _conjuncts(join.args.get("on")))
 
 
 def _conjuncts(clause: Expr | None) -> tuple[Expr, ...]:
@@ -243,13 +245,13 @@ def _put(tree: Expr, named: Mapping[tuple[str, str], Expr]) -> Expr:
 
 def _order(
     tree: Expr, outputs: Mapping[str, Expr], named: Mapping[tuple[str, str], Expr]
-) -> tuple[Order, ...]:
+) -> tuple[SortKey, ...]:
     clause = tree.args.get("order")
-    found = []
+    keys = []
     for each in clause.expressions if clause else ():
         by = each.this
         if isinstance(by, exp.Column) and not by.table:
             by = next((e for name, e in outputs.items() if name.lower() == by.name.lower()), by)
         descending = bool(each.args.get("desc"))
-        found.append(Order(_put(by, named), descending, bool(each.args.get("nulls_first"))))
-    return tuple(found)
+        keys.append(SortKey(_put(by, named), descending, bool(each.args.get("nulls_first"))))
+    return tuple(keys)

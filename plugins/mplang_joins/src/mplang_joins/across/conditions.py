@@ -44,7 +44,8 @@ def condition_of(tree: Expr, find: Find) -> Condition:
         low, high = (condition_of(each, find) for each in ends)
         return ("and", low, high)
     name = _TYPES.get(type(tree), "")
-    operands = [_operand(each, find) for each in (tree.left, tree.right)] if name else []
+    sides = (tree.left, tree.right) if isinstance(tree, exp.Binary) and name else ()
+    operands = [_operand(each, find) for each in sides]
     kinds = {each[0] for each in operands if each is not None}
     if not name or None in operands or kinds <= {"constant", "text"} or _mixed(operands):
         raise QueryRefusedError(
@@ -59,8 +60,7 @@ def condition_of(tree: Expr, find: Find) -> Condition:
 def _mixed(operands: list[Condition | None]) -> bool:
     """Return whether a text is compared with a number."""
     texts = [
-        each is not None
-        and (each[0] == "text" or (each[0] == "label" and type(each[1][0]) is str))
+        each is not None and (each[0] == "text" or (each[0] == "label" and type(each[1][0]) is str))
         for each in operands
     ]
     return len(set(texts)) > 1
@@ -68,8 +68,8 @@ def _mixed(operands: list[Condition | None]) -> bool:
 
 def _operand(tree: Expr, find: Find) -> Condition | None:
     tree = tree.unnest()
-    if (found := find(tree)) is not None:
-        return found
+    if (known := find(tree)) is not None:
+        return known
     if isinstance(tree, exp.Literal):
         return ("text" if tree.is_string else "constant", str(tree.this))
     if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal):

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import mplang_core as mp
 from mplang_core import Form, MPObject, TableType
 from mplang_core.ext import TraceError, at
 from mplang_joins.across.plan import Labels
 from mplang_joins.group_table import group_table
+from mplang_joins.published import Label
+from mplang_joins.rows import Tensor
+
+Cell: TypeAlias = Label | float | Decimal | None
 
 
-class Column(NamedTuple):
+class ResultColumn(NamedTuple):
     """A column of a result, or a key that its rows are in order by.
 
     Attributes:
@@ -28,7 +32,7 @@ class Column(NamedTuple):
     scale: int | None = None
 
 
-class Order(NamedTuple):
+class ResultOrder(NamedTuple):
     """A key that the rows of a result are in order by.
 
     Attributes:
@@ -54,13 +58,13 @@ class JoinedGroups:
         valid: whether a group is there, bool; ``None`` of a query without groups.
         values: the aggregates; integers and money as integers of 64 bits.
         present: of each aggregate whether it is no null, bool; ``None`` if it never is.
-        columns: what stands in each column of the result; behind these what it is in order by alone.
+        columns: what stands in each column of the result, and behind these what orders it alone.
         type: the columns of the result, by name and type.
         order: by what its rows are in order.
 
     Example:
         >>> import numpy as np
-        >>> city, sum = Column(("A", "B")), Column(None, 0, 2)
+        >>> city, sum = ResultColumn(("A", "B")), ResultColumn(None, 0, 2)
         >>> kind = TableType((("city", "string"), ("sum", "decimal128(38, 2)")))
         >>> made = JoinedGroups(np.array([True, False]), (np.array([150, 0]),), (None,),
         ...                     (city, sum), kind)
@@ -68,12 +72,12 @@ class JoinedGroups:
         [{'city': 'A', 'sum': Decimal('1.50')}]
     """
 
-    valid: Any
-    values: tuple[Any, ...]
-    present: tuple[Any, ...]
-    columns: tuple[Column, ...]
+    valid: Tensor
+    values: tuple[Tensor, ...]
+    present: tuple[Tensor, ...]
+    columns: tuple[ResultColumn, ...]
     type: TableType
-    order: tuple[Order, ...] = ()
+    order: tuple[ResultOrder, ...] = ()
 
     def table(self) -> MPObject:
         """Return the groups that are there as a table at the party that has them in plain.
@@ -88,7 +92,9 @@ class JoinedGroups:
         tensors = [each for each in (self.valid, *self.values, *self.present) if each is not None]
         device = getattr(tensors[0], "device", None) if tensors else None
         if device is None or device.kind.form is not Form.PLAIN:
-            raise TraceError(f"{at()}table: reveal the groups to a device first, which has them in plain")
+            raise TraceError(
+                f"{at()}table: reveal the groups to a device first, which has them in plain"
+            )
         made: MPObject = mp.device(device.name)(group_table)(
             *tensors,
             grouped=self.valid is not None,
@@ -130,14 +136,14 @@ class JoinedGroups:
         valid = _here(self.valid) if self.valid is not None else [True] * len(_here(first))
         rows = [i for i, there in enumerate(valid) if there]
         for key in reversed(self.order):
-            cells = {row: self._cell(self.columns[key.column], row) for row in rows}
+            cells: dict[int, Any] = {row: self._cell(self.columns[key.column], row) for row in rows}
             known = [row for row in rows if cells[row] is not None]
             nulls = [row for row in rows if cells[row] is None]
             known.sort(key=lambda row: cells[row], reverse=key.descending)
             rows = [*nulls, *known] if key.nulls_first else [*known, *nulls]
         return rows
 
-    def _cell(self, column: Column, row: int) -> Any:
+    def _cell(self, column: ResultColumn, row: int) -> Cell:
         if column.labels is not None:
             return column.labels[row]
         present = self.present[column.aggregate]
@@ -154,12 +160,12 @@ class JoinedGroups:
             return f"{type(self).__name__} of {names}"
 
 
-def _of(cell: Any, kind: Any) -> Any:
+def _of(cell: Cell, kind: object) -> Cell:
     """Return a number as one of its type."""
     return float(cell) if cell is not None and str(kind) == "double" else cell
 
 
-def _here(values: Any) -> Any:
+def _here(values: Tensor) -> Tensor:
     """Return the numbers of a tensor, or those of the first party of several that have it."""
     values = values[0] if isinstance(values, list) and values else values
     if not hasattr(values, "__array__"):
@@ -174,7 +180,11 @@ def rule_of(cls: type) -> Any:
 
 def _apart(groups: JoinedGroups) -> tuple[list[Any], tuple[Any, ...], tuple[str, ...]]:
     names = ("valid", "values", "present")
-    return [getattr(groups, name) for name in names], (groups.columns, groups.type, groups.order), names
+    return (
+        [getattr(groups, name) for name in names],
+        (groups.columns, groups.type, groups.order),
+        names,
+    )
 
 
 def _together(kept: tuple[Any, ...], children: Iterable[Any]) -> JoinedGroups:

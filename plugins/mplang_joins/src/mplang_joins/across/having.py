@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from mplang_joins.across.plan import Condition
-
-Array: TypeAlias = Any
-"""Of JAX; what is public of NumPy, too."""
+from mplang_joins.rows import Tensor
 
 
-class Number(NamedTuple):
+class GroupNumber(NamedTuple):
     """A number for each group.
 
     Attributes:
@@ -24,12 +22,12 @@ class Number(NamedTuple):
         present: whether it is no null; ``None`` if it never is.
     """
 
-    value: Array
+    value: Tensor
     scale: int | None
-    present: Array | None = None
+    present: Tensor | None = None
 
 
-_COMPARE: Mapping[str, Callable[[Array, Array], Array]] = {
+_COMPARE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -40,7 +38,7 @@ _COMPARE: Mapping[str, Callable[[Array, Array], Array]] = {
 COMPARISONS = tuple(_COMPARE)
 
 
-def holds(condition: Condition, numbers: Sequence[Number]) -> tuple[Array, Array]:
+def holds(condition: Condition, numbers: Sequence[GroupNumber]) -> tuple[Tensor, Tensor]:
     """Return where a condition is true, and where it is false; it is neither where it is null.
 
     Args:
@@ -50,7 +48,7 @@ def holds(condition: Condition, numbers: Sequence[Number]) -> tuple[Array, Array
         numbers: the aggregates.
 
     Example:
-        >>> three = Number(np.array([2, 3, 4]), 0)
+        >>> three = GroupNumber(np.array([2, 3, 4]), 0)
         >>> true, false = holds(("ge", ("aggregate", 0), ("constant", "3")), [three])
         >>> true.tolist(), false.tolist()
         ([False, True, True], [True, False, False])
@@ -58,12 +56,12 @@ def holds(condition: Condition, numbers: Sequence[Number]) -> tuple[Array, Array
     operator, *operands = condition
     if operator in _COMPARE:
         left, right = (_operand(each, numbers) for each in operands)
-        found = _compared(operator, left, right)
+        compared = _compared(operator, left, right)
         there = [each.present for each in (left, right) if each.present is not None]
         if not there:
-            return found, ~found
+            return compared, ~compared
         known = there[0] if len(there) == 1 else there[0] & there[1]
-        return found & known, ~found & known
+        return compared & known, ~compared & known
     parts = [holds(each, numbers) for each in operands]
     if operator == "not":
         ((true, false),) = parts
@@ -74,21 +72,21 @@ def holds(condition: Condition, numbers: Sequence[Number]) -> tuple[Array, Array
     return true | other, false & wrong
 
 
-def _operand(operand: Condition, numbers: Sequence[Number]) -> Number:
+def _operand(operand: Condition, numbers: Sequence[GroupNumber]) -> GroupNumber:
     kind, value = operand
     if kind == "aggregate":
         return numbers[value]
     if kind == "label":
-        return Number(np.array(value), 0 if type(value[0]) is not str else None)
+        return GroupNumber(np.array(value), 0 if type(value[0]) is not str else None)
     if kind == "text":
-        return Number(value, None)
+        return GroupNumber(value, None)
     number = Decimal(value)
     exponent = number.as_tuple().exponent
     scale = max(0, -exponent if isinstance(exponent, int) else 0)
-    return Number(int(number.scaleb(scale)), scale)
+    return GroupNumber(int(number.scaleb(scale)), scale)
 
 
-def _compared(operator: str, left: Number, right: Number) -> Array:
+def _compared(operator: str, left: GroupNumber, right: GroupNumber) -> Tensor:
     if left.scale is not None and right.scale is not None:
         scale = max(left.scale, right.scale)
         sides = (each.value * 10 ** (scale - each.scale) for each in (left, right))  # type: ignore[operator]
@@ -96,7 +94,7 @@ def _compared(operator: str, left: Number, right: Number) -> Array:
     return _COMPARE[operator](_float(left), _float(right))
 
 
-def _float(number: Number) -> Array:
+def _float(number: GroupNumber) -> Tensor:
     if number.scale is None:
         return number.value
     if isinstance(number.value, int):

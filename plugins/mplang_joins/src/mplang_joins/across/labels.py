@@ -14,16 +14,19 @@ from typing import TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
-from mplang_joins.across.block import Source
+from mplang_joins.across.block import QuerySource
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.ops import MAX_GROUPS as MAX_GROUPS
-from mplang_joins.published import Label, Published
+from mplang_joins.published import Label, PublishedColumn
 
-Look: TypeAlias = Callable[[str, str], Published]
+Ends: TypeAlias = tuple[Decimal, Decimal]
+"""The smallest and the largest value of a number."""
+
+Look: TypeAlias = Callable[[str, str], PublishedColumn]
 """Returns what is published of a column, by the names of its table and its own."""
 
 
-def labels_of(group: Expr, sources: Sequence[Source], look: Look) -> tuple[Label, ...]:
+def labels_of(group: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[Label, ...]:
     """Return the values that a group may have, in order.
 
     Args:
@@ -36,25 +39,25 @@ def labels_of(group: Expr, sources: Sequence[Source], look: Look) -> tuple[Label
 
     Example:
         >>> import sqlglot
-        >>> table = Source("a", sqlglot.parse_one("SELECT 1 FROM t AS a").find(exp.Table))
+        >>> table = QuerySource("a", sqlglot.parse_one("SELECT 1 FROM t AS a").find(exp.Table))
         >>> group = sqlglot.parse_one('floor(a.pay / 100)')
-        >>> labels_of(group, [table], lambda table, column: Published(range=(-50.0, 250.0)))
+        >>> labels_of(group, [table], lambda table, column: PublishedColumn(range=(-50.0, 250.0)))
         (-1, 0, 1, 2)
     """
-    found = _labels(group, sources, look)
-    if found is None:
+    labels = _labels(group, sources, look)
+    if labels is None:
         raise QueryRefusedError(
             "groups",
             "its values are not known beforehand, and which there are may be private: let the "
             "owner publish values: or ranges: of the column, or group by CASE with constants",
             group,
         )
-    if len(found) > MAX_GROUPS:
+    if len(labels) > MAX_GROUPS:
         raise QueryRefusedError("groups", f"it has more than {MAX_GROUPS} values", group)
-    return found
+    return labels
 
 
-def _labels(tree: Expr, sources: Sequence[Source], look: Look) -> tuple[Label, ...] | None:
+def _labels(tree: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[Label, ...] | None:
     tree = tree.unnest()
     if isinstance(tree, exp.Condition) and isinstance(tree, exp.Predicate | exp.Not):
         return (False, True)
@@ -70,9 +73,10 @@ def _labels(tree: Expr, sources: Sequence[Source], look: Look) -> tuple[Label, .
         published = look(below.name, tree.name)
         if published.values:
             return tuple(sorted(published.values))
-    low, high = interval(tree, sources, look) or (0.5, 0.5)
-    if low != int(low) or high != int(high) or not _is_whole(tree, sources, look):
+    ends = interval(tree, sources, look)
+    if ends is None or not _is_whole(tree, sources, look):
         return None
+    low, high = ends
     if high - low >= MAX_GROUPS:
         raise QueryRefusedError("groups", f"it has more than {MAX_GROUPS} values", tree)
     return tuple(range(int(low), int(high) + 1))
@@ -82,13 +86,13 @@ def _of_case(tree: exp.Case) -> tuple[Label, ...] | None:
     """Return the values of a CASE whose branches are constants."""
     default = tree.args.get("default")
     branches = [*(each.args["true"] for each in tree.args["ifs"]), *([default] if default else [])]
-    found: set[Label] = set()
+    constants: set[Label] = set()
     for each in branches:
         value = _constant(each)
         if value is None:
             return None
-        found.add(value)
-    return tuple(sorted(found)) if len({type(each) for each in found}) == 1 else None
+        constants.add(value)
+    return tuple(sorted(constants)) if len({type(each) for each in constants}) == 1 else None
 
 
 def _constant(tree: Expr) -> Label | None:
@@ -108,8 +112,8 @@ def _constant(tree: Expr) -> Label | None:
 
 
 def _below(
-    column: exp.Column, sources: Sequence[Source]
-) -> exp.Table | tuple[Expr, Sequence[Source]] | None:
+    column: exp.Column, sources: Sequence[QuerySource]
+) -> exp.Table | tuple[Expr, Sequence[QuerySource]] | None:
     """Return the table of a column, or what it is in a query within, and what that reads."""
     source = next((each for each in sources if each.name == column.table), None)
     if source is None:
@@ -123,10 +127,10 @@ def _below(
     if made is None:
         return None
     trees = [within.args["from_"].this, *(each.this for each in within.args.get("joins") or ())]
-    return made.unalias(), [Source(each.alias_or_name, each) for each in trees]
+    return made.unalias(), [QuerySource(each.alias_or_name, each) for each in trees]
 
 
-def table_of(tree: Expr, sources: Sequence[Source]) -> tuple[str, str] | None:
+def table_of(tree: Expr, sources: Sequence[QuerySource]) -> tuple[str, str] | None:
     """Return the names of the table and of the column that a column is; ``None`` of any other."""
     tree = tree.unnest()
     below = _below(tree, sources) if isinstance(tree, exp.Column) else None
@@ -135,7 +139,7 @@ def table_of(tree: Expr, sources: Sequence[Source]) -> tuple[str, str] | None:
     return table_of(*below)
 
 
-def _is_whole(tree: Expr, sources: Sequence[Source], look: Look) -> bool:
+def _is_whole(tree: Expr, sources: Sequence[QuerySource], look: Look) -> bool:
     """Return whether a number is whole by what it is computed of."""
     tree = tree.unnest()
     if isinstance(tree, exp.Floor | exp.Ceil):
@@ -158,9 +162,7 @@ def _is_whole(tree: Expr, sources: Sequence[Source], look: Look) -> bool:
     return False
 
 
-def interval(
-    tree: Expr, sources: Sequence[Source], look: Look
-) -> tuple[float | Decimal, float | Decimal] | None:
+def interval(tree: Expr, sources: Sequence[QuerySource], look: Look) -> Ends | None:
     """Return the smallest and the largest value of a number; ``None`` if nobody can tell."""
     tree = tree.unnest()
     if isinstance(tree, exp.Literal) and not tree.is_string:
@@ -191,14 +193,12 @@ def _exact(number: float) -> Decimal:
     return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
 
 
-def _of_cast(
-    tree: exp.Cast, sources: Sequence[Source], look: Look
-) -> tuple[float | Decimal, float | Decimal] | None:
+def _of_cast(tree: exp.Cast, sources: Sequence[QuerySource], look: Look) -> Ends | None:
     inner = interval(tree.this, sources, look)
     if inner is None or not tree.to.is_type(*exp.DataType.NUMERIC_TYPES):
         return None
     if tree.to.is_type(*exp.DataType.INTEGER_TYPES) and not _is_whole(tree.this, sources, look):
-        return math.floor(inner[0]), math.ceil(inner[1])  # however it rounds
+        return Decimal(math.floor(inner[0])), Decimal(math.ceil(inner[1]))  # however it rounds
     return inner
 
 
@@ -211,14 +211,12 @@ _APPLY: Mapping[type[Expr], Callable[[Decimal, Decimal], Decimal]] = {
 }
 
 
-def _of_binary(
-    tree: exp.Binary, sources: Sequence[Source], look: Look
-) -> tuple[float | Decimal, float | Decimal] | None:
+def _of_binary(tree: exp.Binary, sources: Sequence[QuerySource], look: Look) -> Ends | None:
     apply = _APPLY.get(type(tree))
     left, right = (interval(each, sources, look) for each in (tree.left, tree.right))
     if apply is None or left is None or right is None:
         return None
     if isinstance(tree, exp.Div | exp.IntDiv) and right[0] <= 0 <= right[1]:
         return None
-    ends = [apply(Decimal(a), Decimal(b)) for a in left for b in right]
+    ends = [apply(a, b) for a in left for b in right]
     return min(ends), max(ends)

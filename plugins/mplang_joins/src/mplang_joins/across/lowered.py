@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
 from mplang_core import TableType
 from mplang_joins.across import groups as results
-from mplang_joins.across.block import Order, read_block
+from mplang_joins.across.block import SortKey, read_block
 from mplang_joins.across.conditions import condition_of
-from mplang_joins.across.groups import Column, JoinedGroups
+from mplang_joins.across.groups import JoinedGroups, ResultColumn
 from mplang_joins.across.labels import table_of
 from mplang_joins.across.owner_sql import OwnerQuery, owner_query
-from mplang_joins.across.plan import Condition, Labels, Plan, Product, Total, Wanted
+from mplang_joins.across.plan import AggregatePlan, Condition, Labels, Product, SharePlan, Total
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import Aggregate, Part, Split, Term, split
+from mplang_joins.across.split import Aggregate, Factor, FactorTerm, OwnerPart, Split, split
 from mplang_joins.keys import key_kinds
 from mplang_joins.ops import MAX_ROWS, Kinds
-from mplang_joins.published import Published
+from mplang_joins.published import PublishedColumn
+
+if TYPE_CHECKING:
+    from mplang_joins.across.totals import GroupNumbers  # of JAX
 
 
-class Tables(Protocol):
+class QueryTables(Protocol):
     """The tables of a query, as :class:`mplang_joins.across.run.Tables` has them."""
 
     @property
@@ -36,7 +39,7 @@ class Tables(Protocol):
     def parties(self) -> Mapping[str, int]:
         """The ranks of their owners by name."""
 
-    def look(self, table: str, column: str) -> Published:
+    def look(self, table: str, column: str) -> PublishedColumn:
         """Return what is published of a column."""
 
     def bound(self, keys: Sequence[tuple[str, str]]) -> int | None:
@@ -66,7 +69,7 @@ class OwnerWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredQuery:
     """A query, lowered.
 
     Attributes:
@@ -80,12 +83,12 @@ class Lowered:
 
     works: Sequence[OwnerWork]
     kinds: Kinds
-    plan: Plan
-    columns: tuple[Column, ...]
+    plan: SharePlan
+    columns: tuple[ResultColumn, ...]
     type: TableType
-    order: tuple[results.Order, ...]
+    order: tuple[results.ResultOrder, ...]
 
-    def result(self, answer: Any) -> JoinedGroups:
+    def result(self, answer: GroupNumbers) -> JoinedGroups:
         """Return the result, of what was computed on shares."""
         valid, values, present = answer
         return JoinedGroups(
@@ -93,7 +96,7 @@ class Lowered:
         )
 
 
-def lower(sql: str, tables: Tables, gives: TableType) -> Lowered:
+def lower(sql: str, tables: QueryTables, gives: TableType) -> LoweredQuery:
     """Return what each owner and the SPU do for a query.
 
     Args:
@@ -104,16 +107,16 @@ def lower(sql: str, tables: Tables, gives: TableType) -> Lowered:
     Raises:
         QueryRefusedError: it cannot be run; says which part of it, why, and what to write.
     """
-    found = split(read_block(sql, tables.kinds), tables.parties, tables.look)
-    works = [_work(each, tables) for each in found.parts]
+    divided = split(read_block(sql, tables.kinds), tables.parties, tables.look)
+    works = [_work(each, tables) for each in divided.parts]
     try:
         kinds = key_kinds([each.query.kinds for each in works])
     except TypeError as error:
         raise QueryRefusedError("column", f"the key: {error}") from error
-    return _Lowering(found, works).done(kinds, gives)
+    return _Lowering(divided, works).done(kinds, gives)
 
 
-def _work(part: Part, tables: Tables) -> OwnerWork:
+def _work(part: OwnerPart, tables: QueryTables) -> OwnerWork:
     """Return what one owner does."""
     read = dict.fromkeys(
         each.name for source in part.sources for each in source.tree.find_all(exp.Table)
@@ -135,19 +138,19 @@ def _work(part: Part, tables: Tables) -> OwnerWork:
 
 
 class _Lowering:
-    def __init__(self, found: Split, works: Sequence[OwnerWork]) -> None:
-        self.split, self.works = found, works
-        self.wanted = {node: self._wanted(each) for node, each in found.aggregates.items()}
-        self.positions = {node: i for i, node in enumerate(found.aggregates)}
+    def __init__(self, divided: Split, works: Sequence[OwnerWork]) -> None:
+        self.split, self.works = divided, works
+        self.wanted = {node: self._wanted(each) for node, each in divided.aggregates.items()}
+        self.positions = {node: i for i, node in enumerate(divided.aggregates)}
         self.shown: list[int] = []
         self.labels = dict(self._labels())
 
-    def done(self, kinds: Kinds, gives: TableType) -> Lowered:
+    def done(self, kinds: Kinds, gives: TableType) -> LoweredQuery:
         block = self.split.block
         outputs = zip(block.outputs.values(), gives.columns, strict=True)
         columns = [self._column(tree, type) for tree, (_, type) in outputs]
         order = tuple(self._ordered(each, columns) for each in block.order)
-        plan = Plan(
+        plan = SharePlan(
             tuple(each.how for each in self.split.parts),
             tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
             tuple(self.wanted.values()),
@@ -155,9 +158,9 @@ class _Lowering:
             self._total(self.split.rows) if block.groups else None,
             tuple(condition_of(each, self._find) for each in block.having),
         )
-        return Lowered(self.works, kinds, plan, tuple(columns), gives, order)
+        return LoweredQuery(self.works, kinds, plan, tuple(columns), gives, order)
 
-    def _labels(self) -> Any:
+    def _labels(self) -> Iterator[tuple[Expr, Labels]]:
         """Yield each group with its value in all groups that there may be, the last run fastest."""
         sizes = [len(each) for part in self.split.parts for each in part.labels]
         trees = [each for part in self.split.parts for each in part.groups]
@@ -166,11 +169,11 @@ class _Lowering:
             each, times = prod(sizes[i + 1 :]), prod(sizes[:i])
             yield tree, tuple(label for label in here for _ in range(each)) * times
 
-    def _wanted(self, each: Aggregate) -> Wanted:
-        count = self._total(each.count) if each.count else None
-        return Wanted(each.function, self._total(each.total), count)
+    def _wanted(self, each: Aggregate) -> AggregatePlan:
+        known = self._total(each.known) if each.known else None
+        return AggregatePlan(each.function, self._total(each.total), known)
 
-    def _total(self, terms: Sequence[Term]) -> Total:
+    def _total(self, terms: Sequence[FactorTerm]) -> Total:
         scales = [self._scale(each) for each in terms]
         if None in scales:
             return Total(tuple(Product(each.sign, each.factors) for each in terms), None)
@@ -184,14 +187,14 @@ class _Lowering:
             top,
         )
 
-    def _scale(self, term: Term) -> int | None:
+    def _scale(self, term: FactorTerm) -> int | None:
         """Return by which power of ten a term is multiplied; ``None`` if it is a float."""
-        found: list[int | None] = []
+        scales: list[int | None] = []
         for part, work, i in zip(self.split.parts, self.works, term.factors, strict=True):
-            found += [work.query.scales[i]] if part.how in ("inner", "left") else []
-        if None not in found:
-            return sum(each for each in found if each is not None)
-        if any(found):
+            scales += [work.query.scales[i]] if part.how in ("inner", "left") else []
+        if None not in scales:
+            return sum(each for each in scales if each is not None)
+        if any(scales):
             raise QueryRefusedError(
                 "column", "a decimal is multiplied by a float; cast it to DOUBLE at its party"
             )
@@ -202,12 +205,12 @@ class _Lowering:
             return ("aggregate", self.positions[tree])
         return ("label", self.labels[tree]) if tree in self.labels else None
 
-    def _column(self, tree: Expr, type: str) -> Column:
+    def _column(self, tree: Expr, type: str) -> ResultColumn:
         """Return what stands in a column of the result."""
         tree = tree.unnest()
         if tree in self.labels:
             labels: Labels = self.labels[tree]
-            return Column(labels)
+            return ResultColumn(labels)
         node = tree.this.unnest() if isinstance(tree, exp.Cast) else tree
         if node not in self.positions:
             raise QueryRefusedError(
@@ -219,9 +222,12 @@ class _Lowering:
         wanted = self.wanted[node]
         scale = None if wanted.function == "mean" else wanted.total.scale
         digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
-        if type and scale is not None and type != "double" and scale != digits:
+        fits = type in ("", "double") or (
+            scale == digits and type.startswith(("int64", "uint64", "decimal128(38, "))
+        )
+        if not fits:
             raise QueryRefusedError("expression", "it would be rounded; give it as it is", tree)
-        return Column(None, self._shown(self.positions[node]), scale)
+        return ResultColumn(None, self._shown(self.positions[node]), scale)
 
     def _shown(self, aggregate: int) -> int:
         """Return where an aggregate stands in the result."""
@@ -229,7 +235,7 @@ class _Lowering:
             self.shown.append(aggregate)
         return self.shown.index(aggregate)
 
-    def _ordered(self, order: Order, columns: list[Column]) -> results.Order:
+    def _ordered(self, order: SortKey, columns: list[ResultColumn]) -> results.ResultOrder:
         """Return a key that the result is in order by, which it has or is grouped by."""
         before = len(self.shown)
         column = self._column(order.by, "")
@@ -239,9 +245,9 @@ class _Lowering:
             )
         if column not in columns:
             columns.append(column)
-        return results.Order(columns.index(column), order.descending, order.nulls_first)
+        return results.ResultOrder(columns.index(column), order.descending, order.nulls_first)
 
 
-def _absent(factor: Any) -> int:
+def _absent(factor: Factor) -> int:
     """Return what a factor is where a left join finds no row."""
-    return int(factor.kind != "sum" and not factor.given)
+    return int(factor.kind != "sum" and not factor.conditions)

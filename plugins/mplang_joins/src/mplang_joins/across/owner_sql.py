@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.expressions import Expr
 
 from mplang_core import TableType
-from mplang_joins.across.block import Source
+from mplang_joins.across.block import QuerySource
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import Factor, Part, there
+from mplang_joins.across.split import Factor, OwnerPart, there
 from mplang_joins.published import Label
 
 CODE = "code"
@@ -40,7 +40,7 @@ class OwnerQuery(NamedTuple):
     code: str
 
 
-def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
+def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
     """Return what one owner runs.
 
     Args:
@@ -48,7 +48,7 @@ def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
         tables: the types of its tables by name.
 
     Raises:
-        QueryRefusedError: a value is none that shares have a place for.
+        QueryRefusedError: a value is none that shares have a offset for.
     """
     reading = _reading(part)
     kinds = _types(reading, part, tables)
@@ -69,7 +69,7 @@ def owner_query(part: Part, tables: Mapping[str, TableType]) -> OwnerQuery:
     return OwnerQuery(_text(query, braces=True), keys, key_types, names, tuple(scales), code)
 
 
-def _reading(part: Part) -> exp.Select:
+def _reading(part: OwnerPart) -> exp.Select:
     """Return the FROM and WHERE of an owner, with conditions of two tables where they join."""
     conditions = list(dict.fromkeys(part.where))
     if not part.keeps:  # a row without a key equals none
@@ -94,7 +94,7 @@ def _reading(part: Part) -> exp.Select:
     return made.where(*(each.copy() for each in conditions)) if conditions else made
 
 
-def _joins(source: Source, seen: set[str], conditions: Sequence[Expr]) -> bool:
+def _joins(source: QuerySource, seen: set[str], conditions: Sequence[Expr]) -> bool:
     """Return whether a source can be the next one."""
     if not seen:
         return source.how == "inner"
@@ -107,7 +107,7 @@ def _names(tree: Expr) -> set[str]:
     return {each.table for each in tree.find_all(exp.Column)}
 
 
-def _types(reading: exp.Select, part: Part, tables: Mapping[str, TableType]) -> dict[str, str]:
+def _types(reading: exp.Select, part: OwnerPart, tables: Mapping[str, TableType]) -> dict[str, str]:
     """Return the types of what an owner's columns are made of, by their text."""
     values = [*part.keys, *(each.value for each in part.factors if each.value is not None)]
     items = [exp.alias_(each.copy(), f"x{i}") for i, each in enumerate(values)]
@@ -123,18 +123,18 @@ def _value_name(value: Expr) -> str:
     return value.sql("duckdb")
 
 
-def _factor(factor: Factor, part: Part, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
+def _factor(factor: Factor, part: OwnerPart, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
     """Return the column of a factor, and its scale."""
     if factor.kind == "there":
         once = exp.and_(*map(there, part.keys)) if part.keeps else exp.Literal.number(1)
         return _int64(once), 0
     if factor.kind == "rows" or factor.value is None:
-        return _filtered(exp.Count(this=exp.Star()), factor.given), 0
+        return _filtered(exp.Count(this=exp.Star()), factor.conditions), 0
     kind = kinds[_value_name(factor.value)]
     value, scale = _as_number(factor.value, kind)
-    given = [each for each in factor.given if each != there(factor.value)]  # a sum leaves it out
+    conditions = [each for each in factor.conditions if each != there(factor.value)]
     total = exp.Coalesce(
-        this=_filtered(exp.Sum(this=value), given), expressions=[exp.Literal.number(0)]
+        this=_filtered(exp.Sum(this=value), conditions), expressions=[exp.Literal.number(0)]
     )
     return (total if scale is None else _int64(total)), scale
 
@@ -144,9 +144,7 @@ def _as_number(value: Expr, kind: str) -> tuple[Expr, int | None]:
         return exp.cast(value.copy(), "DOUBLE"), None
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").rpartition(" ")[2])
-        shifted = exp.Mul(
-            this=_within(value), expression=exp.Literal.number(10**scale)
-        )
+        shifted = exp.Mul(this=_within(value), expression=exp.Literal.number(10**scale))
         return _int64(shifted), scale
     if kind == "bool" or is_number(kind):
         return _int64(value.copy()), 0
@@ -157,10 +155,10 @@ def _int64(value: Expr) -> Expr:
     return exp.cast(value, "BIGINT")
 
 
-def _filtered(aggregate: Expr, given: Sequence[Expr]) -> Expr:
-    if not given:
+def _filtered(aggregate: Expr, conditions: Sequence[Expr]) -> Expr:
+    if not conditions:
         return aggregate
-    where = exp.Where(this=exp.and_(*(each.copy() for each in given)))
+    where = exp.Where(this=exp.and_(*(each.copy() for each in conditions)))
     return exp.Filter(this=aggregate, expression=where)
 
 
@@ -182,11 +180,9 @@ def _position(group: Expr, values: Sequence[Label]) -> Expr:
     """Return where a value stands among those that there may be."""
     first, last = values[0], values[-1]
     if type(first) is int and type(last) is int and len(values) == last - first + 1 > 2:
-        within = exp.Between(
-            this=_within(group), low=exp.convert(first), high=exp.convert(last)
-        )
-        place = exp.Sub(this=_within(group), expression=_within(exp.convert(first)))
-        return exp.Case(ifs=[exp.If(this=within, true=_int64(place))])
+        within = exp.Between(this=_within(group), low=exp.convert(first), high=exp.convert(last))
+        offset = exp.Sub(this=_within(group), expression=_within(exp.convert(first)))
+        return exp.Case(ifs=[exp.If(this=within, true=_int64(offset))])
     ifs = [
         exp.If(
             this=exp.EQ(this=_within(group), expression=exp.convert(value)),

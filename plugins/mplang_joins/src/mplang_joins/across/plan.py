@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mplang_joins.published import Label
-from mplang_joins.rows import How
+from mplang_joins.rows import How, Tensor
 
 Condition: TypeAlias = tuple[Any, ...]
 """A condition of groups: an operator, such as ``ge``, and its operands; see :mod:`.conditions`."""
@@ -20,9 +20,9 @@ class Reduced(NamedTuple):
         factors: of each factor the numbers by group; ``[groups, rows]``.
     """
 
-    tokens: Any
-    there: Any
-    factors: tuple[Any, ...]
+    tokens: Tensor
+    there: Tensor
+    factors: tuple[Tensor, ...]
 
 
 class Product(NamedTuple):
@@ -49,21 +49,21 @@ class Total(NamedTuple):
     scale: int | None
 
 
-class Wanted(NamedTuple):
+class AggregatePlan(NamedTuple):
     """An aggregate of the query.
 
     Attributes:
         function: ``sum``, ``count`` or ``mean``.
         total: what is added.
-        count: of how many values; ``None`` if it is never null.
+        known: how many values are no nulls; ``None`` if it is never null.
     """
 
     function: Literal["sum", "count", "mean"]
     total: Total
-    count: Total | None
+    known: Total | None
 
 
-class Plan(NamedTuple):
+class SharePlan(NamedTuple):
     """What is computed on shares.
 
     Attributes:
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
     hows: tuple[How, ...]
     absent: tuple[tuple[int, ...], ...]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[AggregatePlan, ...]
     shown: tuple[int, ...]
     rows: Total | None
     having: tuple[Condition, ...] = ()

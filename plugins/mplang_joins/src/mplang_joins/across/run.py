@@ -16,11 +16,11 @@ from mplang_joins.across.plan import Reduced
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.on_shares import on_shares, salts
 from mplang_joins.ops import reduced
-from mplang_joins.published import Published, published_column
+from mplang_joins.published import PublishedColumn, published_column
 
 if TYPE_CHECKING:
     from mplang_joins.across.groups import JoinedGroups
-    from mplang_joins.across.lowered import Lowered
+    from mplang_joins.across.lowered import LoweredQuery
 
 
 def takes(device: Device, values: Sequence[MPObject]) -> bool:
@@ -30,7 +30,7 @@ def takes(device: Device, values: Sequence[MPObject]) -> bool:
 
 
 def run(
-    device: Device, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    device: Device, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any]
 ) -> JoinedGroups:
     """Run a query over tables that stay with their owners.
 
@@ -79,7 +79,7 @@ class _Tables:
         """Return the name of the party that has a table."""
         return self.cluster.nodes[self.parties[table]].name
 
-    def look(self, table: str, column: str) -> Published:
+    def look(self, table: str, column: str) -> PublishedColumn:
         """Return what is published of a column."""
         return published_column(self.values[table], self.owner_of(table), column)
 
@@ -96,7 +96,7 @@ class _Tables:
         return published_keys(self.values[table], self.owner_of(table), columns)
 
 
-def _run(device: Device, lowered: Lowered, tables: _Tables) -> JoinedGroups:
+def _run(device: Device, lowered: LoweredQuery, tables: _Tables) -> JoinedGroups:
     """Run what a query was lowered to."""
     from mplang_ibis.ext import ibis_sql
 

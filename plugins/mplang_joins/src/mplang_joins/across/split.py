@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
-from mplang_joins.across.block import Block, Source
+from mplang_joins.across.block import QueryBlock, QuerySource
 from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.published import Label
@@ -27,16 +27,16 @@ class Factor:
     Attributes:
         kind: ``rows`` counts them, ``there`` is 1 if there are any, ``sum`` adds a value.
         value: the value that is added.
-        given: conditions of a row, without which it counts for nothing.
+        conditions: of a row, without which it counts for nothing.
     """
 
     kind: Kind
     value: Expr | None = None
-    given: tuple[Expr, ...] = ()
+    conditions: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True)
-class Part:
+class OwnerPart:
     """What one owner does.
 
     Attributes:
@@ -54,7 +54,7 @@ class Part:
     owner: int
     how: How = "inner"
     keeps: bool = False
-    sources: list[Source] = field(default_factory=list)
+    sources: list[QuerySource] = field(default_factory=list)
     where: list[Expr] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
     groups: list[Expr] = field(default_factory=list)
@@ -66,14 +66,14 @@ class Part:
         """In how many groups its rows are."""
         return math.prod(len(each) for each in self.labels)
 
-    def place(self, factor: Factor) -> int:
+    def position(self, factor: Factor) -> int:
         """Return the position of a factor, which is made if it is not there."""
         if factor not in self.factors:
             self.factors.append(factor)
         return self.factors.index(factor)
 
 
-class Term(NamedTuple):
+class FactorTerm(NamedTuple):
     """A product of one factor of each part, which is added over all keys.
 
     Attributes:
@@ -91,12 +91,12 @@ class Aggregate(NamedTuple):
     Attributes:
         function: ``sum``, ``count`` or ``mean``.
         total: what is added.
-        count: of how many values; nothing if it is never null.
+        known: how many values are no nulls; nothing if it is never null.
     """
 
     function: Literal["sum", "count", "mean"]
-    total: tuple[Term, ...]
-    count: tuple[Term, ...] = ()
+    total: tuple[FactorTerm, ...]
+    known: tuple[FactorTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class Split:
         rows: how many rows a group has.
     """
 
-    block: Block
-    parts: Sequence[Part]
+    block: QueryBlock
+    parts: Sequence[OwnerPart]
     aggregates: Mapping[Expr, Aggregate]
-    rows: tuple[Term, ...]
+    rows: tuple[FactorTerm, ...]
 
 
 class Owners:
@@ -124,22 +124,22 @@ class Owners:
         sources: what a query reads.
     """
 
-    def __init__(self, tables: Mapping[str, int], sources: Sequence[Source]) -> None:
+    def __init__(self, tables: Mapping[str, int], sources: Sequence[QuerySource]) -> None:
         self._tables = {name.lower(): owner for name, owner in tables.items()}
         self._sources = {each.name: self._of_source(each) for each in sources}
 
-    def _of_source(self, source: Source) -> int:
-        found = {self._tables[each.name.lower()] for each in source.tree.find_all(exp.Table)}
-        if len(found) != 1:
+    def _of_source(self, source: QuerySource) -> int:
+        owners = {self._tables[each.name.lower()] for each in source.tree.find_all(exp.Table)}
+        if len(owners) != 1:
             raise QueryRefusedError(
                 "nested",
                 "a query within reads tables of one party; join those of several in the outermost "
                 "query, which aggregates them",
                 source.tree,
             )
-        return found.pop()
+        return owners.pop()
 
-    def of_source(self, source: Source) -> int:
+    def of_source(self, source: QuerySource) -> int:
         """Return the owner of a source."""
         return self._sources[source.name]
 
@@ -150,7 +150,7 @@ class Owners:
         return (columns | within) - {-1}
 
 
-def split(block: Block, tables: Mapping[str, int], look: Look) -> Split:
+def split(block: QueryBlock, tables: Mapping[str, int], look: Look) -> Split:
     """Split a query by owner.
 
     Args:
@@ -165,15 +165,15 @@ def split(block: Block, tables: Mapping[str, int], look: Look) -> Split:
 
 
 class _Splitting:
-    def __init__(self, block: Block, tables: Mapping[str, int], look: Look) -> None:
+    def __init__(self, block: QueryBlock, tables: Mapping[str, int], look: Look) -> None:
         self._look = look
         block = _with_semi_joins(block, Owners(tables, block.sources))
         self.block, self.owners = block, Owners(tables, block.sources)
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, OwnerPart] = {}
         self.equal: list[tuple[Expr, Expr]] = []  # of two owners
         for source in block.sources:
             owner = self.owners.of_source(source)
-            self.parts.setdefault(owner, Part(owner)).sources.append(source)
+            self.parts.setdefault(owner, OwnerPart(owner)).sources.append(source)
         if len(self.parts) < 2:
             raise QueryRefusedError(
                 "tables", "all its tables are of one party; run it on a device of that party"
@@ -191,12 +191,12 @@ class _Splitting:
         self.parts = {each.owner: each for each in parts}
         heads = [*self.block.outputs.values(), *self.block.having]
         heads += [each.by for each in self.block.order]
-        found = {agg for head in heads for agg in _aggregates_of(head)}
+        named = {agg for head in heads for agg in _aggregates_of(head)}
         # in one order in every process
-        aggregates = {each: self._aggregate(each) for each in sorted(found, key=_text)}
+        aggregates = {each: self._aggregate(each) for each in sorted(named, key=_text)}
         return Split(self.block, parts, aggregates, self._count({}))
 
-    def _in_order(self) -> list[Part]:
+    def _in_order(self) -> list[OwnerPart]:
         """Return the parts, the one that leads first: whose rows a join keeps, or the widest."""
         parts = list(self.parts.values())
         if any(each.how != "inner" for each in parts):
@@ -206,7 +206,7 @@ class _Splitting:
 
     # -- joins
 
-    def _join(self, source: Source) -> None:
+    def _join(self, source: QuerySource) -> None:
         owner = self.owners.of_source(source)
         part = self.parts[owner]
         if source.how == "inner":
@@ -221,7 +221,7 @@ class _Splitting:
                 source.tree,
             )
         part.how = source.how
-        part.sources = [Source(source.name, source.tree)]
+        part.sources = [QuerySource(source.name, source.tree)]
         for each in source.on:
             if self.owners.of(each) <= {owner}:
                 part.where.append(each)
@@ -300,13 +300,13 @@ class _Splitting:
     # -- aggregates
 
     def _aggregate(self, node: Expr) -> Aggregate:
-        given: tuple[Expr, ...] = ()
+        where: tuple[Expr, ...] = ()
         if isinstance(node, exp.Filter):
-            given = tuple(_and(node.expression.this))
+            where = tuple(_and(node.expression.this))
             node = node.this
         value = node.this
         if isinstance(node, exp.Count):
-            return Aggregate("count", self._counted(node, given))
+            return Aggregate("count", self._counted(node, where))
         if not isinstance(node, exp.Sum | exp.Avg):
             raise QueryRefusedError(
                 "function", "sum, count, count of distinct keys and avg are there", node
@@ -314,58 +314,59 @@ class _Splitting:
         if isinstance(value, exp.Distinct):
             raise QueryRefusedError("distinct", "count(DISTINCT key) alone is there", node)
         terms = list(self._terms(value, node))
-        conditions = self._given(terms, given, node)
+        conditions = self._conditions(terms, where, node)
         total = tuple(self._term(sign, factors, conditions) for sign, factors in terms)
-        count = self._count(conditions)
-        return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", total, count)
+        known = self._count(conditions)
+        return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", total, known)
 
-    def _counted(self, node: exp.Count, given: Sequence[Expr]) -> tuple[Term, ...]:
+    def _counted(self, node: exp.Count, where: Sequence[Expr]) -> tuple[FactorTerm, ...]:
         value = node.this
         if isinstance(value, exp.Distinct):
             columns = value.expressions
             keyed = len(columns) == 1 and any(
                 part.keys == [columns[0].unnest()] for part in self.parts.values()
             )
-            if not keyed or given:
+            if not keyed or where:
                 raise QueryRefusedError(
                     "distinct", "different values are counted of the key alone", node
                 )
             once = Factor("there")
-            return (Term(1, tuple(part.place(once) for part in self.parts.values())),)
+            return (FactorTerm(1, tuple(part.position(once) for part in self.parts.values())),)
         if node.args.get("expressions"):
             raise QueryRefusedError("function", "count takes one value", node)
         is_rows = value is None or isinstance(value, exp.Star | exp.Literal)
         terms = [] if is_rows else list(self._terms(value, node))
-        return self._count(self._given(terms, given, node))
+        return self._count(self._conditions(terms, where, node))
 
-    def _count(self, conditions: Mapping[int, tuple[Expr, ...]]) -> tuple[Term, ...]:
+    def _count(self, conditions: Mapping[int, tuple[Expr, ...]]) -> tuple[FactorTerm, ...]:
         return (self._term(1, {}, conditions),)
 
     def _term(
         self, sign: int, factors: Mapping[int, Expr], conditions: Mapping[int, tuple[Expr, ...]]
-    ) -> Term:
+    ) -> FactorTerm:
         places = []
         for owner, part in self.parts.items():
-            value, given = factors.get(owner), conditions.get(owner, ())
-            made = Factor("rows" if value is None else "sum", value, given)
-            places.append(part.place(made))
-        return Term(sign, tuple(places))
+            value = factors.get(owner)
+            kind: Kind = "rows" if value is None else "sum"
+            made = Factor(kind, value, conditions.get(owner, ()))
+            places.append(part.position(made))
+        return FactorTerm(sign, tuple(places))
 
-    def _given(
-        self, terms: Sequence[tuple[int, Mapping[int, Expr]]], given: Sequence[Expr], node: Expr
+    def _conditions(
+        self, terms: Sequence[tuple[int, Mapping[int, Expr]]], where: Sequence[Expr], node: Expr
     ) -> dict[int, tuple[Expr, ...]]:
         """Return what a row has to be like at each owner: no value is null, and its conditions."""
-        found: dict[int, dict[Expr, None]] = {}
+        needed: dict[int, dict[Expr, None]] = {}
         for _, factors in terms:
             for owner, value in factors.items():
                 if value.find(exp.Column):
-                    found.setdefault(owner, {})[there(value)] = None
-        for each in given:
+                    needed.setdefault(owner, {})[there(value)] = None
+        for each in where:
             owners = self.owners.of(each)
             if len(owners) != 1:
                 raise QueryRefusedError("condition", "it is of one party's columns", node)
-            found.setdefault(owners.pop(), {})[each] = None
-        return {owner: tuple(each) for owner, each in found.items()}
+            needed.setdefault(owners.pop(), {})[each] = None
+        return {owner: tuple(each) for owner, each in needed.items()}
 
     def _terms(self, tree: Expr, node: Expr) -> Iterator[tuple[int, dict[int, Expr]]]:
         """Yield the terms of an expression: products of one expression of each owner."""
@@ -431,7 +432,7 @@ def _text(tree: Expr) -> str:
     return tree.sql("duckdb")
 
 
-def _with_semi_joins(block: Block, owners: Owners) -> Block:
+def _with_semi_joins(block: QueryBlock, owners: Owners) -> QueryBlock:
     """Return a block in which ``a IN (SELECT b …)`` is a semi join, where b is of another owner."""
     sources, where = list(block.sources), list[Expr]()
     for condition in block.where:
@@ -444,7 +445,7 @@ def _with_semi_joins(block: Block, owners: Owners) -> Block:
         column = exp.column(within.selects[0].alias_or_name, name, quoted=True)
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         on = exp.EQ(this=condition.this, expression=column)
-        sources.append(Source(name, exp.Subquery(this=within, alias=alias), "semi", (on,)))
-    return Block(
+        sources.append(QuerySource(name, exp.Subquery(this=within, alias=alias), "semi", (on,)))
+    return QueryBlock(
         tuple(sources), tuple(where), block.groups, block.outputs, block.having, block.order
     )

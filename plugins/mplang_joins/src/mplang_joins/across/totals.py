@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
-from mplang_joins.across.having import Number, holds
-from mplang_joins.across.plan import Plan, Product, Reduced, Total, Wanted
+from mplang_joins.across.having import GroupNumber, holds
+from mplang_joins.across.plan import AggregatePlan, Product, Reduced, SharePlan, Total
 from mplang_joins.aligned import THERE, Sorted, any_of, fetched
 from mplang_joins.rows import Side
 
@@ -18,7 +18,7 @@ Factors: TypeAlias = Sequence[Array]
 """Of each factor of a side the numbers in the rows of the first one; ``[groups, rows]``."""
 
 
-class Answer(NamedTuple):
+class GroupNumbers(NamedTuple):
     """Aggregates by group, zero where the group is not there.
 
     Attributes:
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     present: list[Array | None]
 
 
-def answer(sides: Sequence[Reduced], plan: Plan) -> Answer:
+def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
     """Return the aggregates of a join.
 
     All sides' rows are sorted once by token. The rows of one key stand one behind the other then;
@@ -55,20 +55,20 @@ def answer(sides: Sequence[Reduced], plan: Plan) -> Answer:
     numbers = [numbers[i] for i in plan.shown]
     if valid is None:
         values = [each.value for each in numbers]
-        return Answer(None, values, [each.present for each in numbers])
+        return GroupNumbers(None, values, [each.present for each in numbers])
     present = [None if each.present is None else each.present & valid for each in numbers]
-    return Answer(valid, [jnp.where(valid, each.value, 0) for each in numbers], present)
+    return GroupNumbers(valid, [jnp.where(valid, each.value, 0) for each in numbers], present)
 
 
-def _number(joined: Sequence[Factors], wanted: Wanted) -> Number:
+def _number(joined: Sequence[Factors], wanted: AggregatePlan) -> GroupNumber:
     total, scale = _total(joined, wanted.total), wanted.total.scale
-    if wanted.count is None:
-        return Number(total, scale, None)
-    count = _total(joined, wanted.count)
+    if wanted.known is None:
+        return GroupNumber(total, scale, None)
+    count = _total(joined, wanted.known)
     if wanted.function == "sum":
-        return Number(total, scale, count > 0)
+        return GroupNumber(total, scale, count > 0)
     divisor = jnp.maximum(count, 1) * 10 ** (scale or 0)
-    return Number(total.astype("float64") / divisor.astype("float64"), None, count > 0)
+    return GroupNumber(total.astype("float64") / divisor.astype("float64"), None, count > 0)
 
 
 def _total(joined: Sequence[Factors], total: Total) -> Array:
@@ -80,11 +80,11 @@ def _product(joined: Sequence[Factors], product: Product) -> Array:
     *middle, last = others
     for each in middle:
         first = (first[:, None, :] * each[None, :, :]).reshape(-1, first.shape[1])
-    found = jnp.matmul(first, last.T).reshape(-1)
-    return found if product.times == 1 else found * product.times
+    total = jnp.matmul(first, last.T).reshape(-1)
+    return total if product.times == 1 else total * product.times
 
 
-def _joined(sides: Sequence[Reduced], plan: Plan) -> list[Factors]:
+def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
     """Return the factors of all sides in the rows of the first one, zero where others have none.
 
     Those of the first one are not masked: in other rows than its own all others are zero.
@@ -93,19 +93,19 @@ def _joined(sides: Sequence[Reduced], plan: Plan) -> list[Factors]:
     flat = [Side(each.tokens, None, _flat(each.factors)) for each in sides]
     flat[0] = flat[0]._replace(there=sides[0].there if keeps else None)
     rows = Sorted.of(flat)
-    found = [_stacked([rows.column(0, name) for name in flat[0].columns], sides[0].factors)]
+    joined = [_stacked([rows.column(0, name) for name in flat[0].columns], sides[0].factors)]
     for i in range(1, len(sides)):
         hits = rows.hits(i, everywhere=not keeps)
         here = any_of(hits.values())
         how = plan.hows[i]
         if how in ("semi", "anti"):
             weight = here if how == "semi" else rows.column(0, THERE) & ~here
-            found.append([weight.astype("int64")[None, :]] * len(plan.absent[i]))
+            joined.append([weight.astype("int64")[None, :]] * len(plan.absent[i]))
             continue
         columns = [fetched(rows.column(i, name), hits, here) for name in flat[i].columns]
         factors = _stacked(columns, sides[i].factors)
-        found.append(factors if how == "inner" else _kept(factors, plan.absent[i], rows, here))
-    return found
+        joined.append(factors if how == "inner" else _kept(factors, plan.absent[i], rows, here))
+    return joined
 
 
 def _flat(factors: Factors) -> dict[str, Array]:

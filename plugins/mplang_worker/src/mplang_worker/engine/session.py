@@ -323,7 +323,9 @@ class Session:
                 log.warning("failed%s: %s; %s ran for %.3f s", at, failure.text, name, ran)
                 log.debug("why it failed", exc_info=error)
                 job.wait_for_step(functools.partial(leave, failed=True))
-                self._mpc.end(job.key, failed=True)  # its process may end itself, and is not asked before
+                self._mpc.end(
+                    job.key, failed=True
+                )  # its process may end itself, and is not asked before
                 self._settle(job, op_failed=counts)
                 self.end(job, "failed", error=failure)
                 if isinstance(error, DamagedProcessError):
