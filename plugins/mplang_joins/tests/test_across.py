@@ -10,7 +10,7 @@ from across_parties import asked, expected, held, program_of
 from secret_joining import cluster
 
 import mplang_core as mp
-from mplang_core.errors import TraceError
+from mplang_core.errors import PartyError, TraceError
 
 PEOPLE = pa.table(
     {
@@ -162,4 +162,47 @@ def test_groups_show_themselves():
         found = mp.fetch(sim, mp.evaluate(sim, program_of(DATA, query)))
         assert "city" in str(found)
         assert found.to_pandas().columns.tolist() == ["city", "a"]
-    assert str(type(found)(None, ("x",), (None,), found.columns, found.type)).startswith("JoinedG")
+    made = type(found)(None, ("x",), (None,), None, found.columns, found.type)
+    assert str(made).startswith("JoinedG")
+
+
+LARGE = {
+    "two factors": (1 << 40, 1 << 40),
+    "a factor that is negative": (-(1 << 35), 1 << 35),
+    "many keys": (1 << 31, 1 << 30),
+}
+
+
+@pytest.mark.parametrize("protocol", ["SEMI2K", "ABY3"])
+@pytest.mark.parametrize("large", LARGE.values(), ids=LARGE)
+def test_a_sum_that_does_not_fit_is_an_error(large, protocol):
+    """It wrapped, as integers on shares do, where DuckDB says that a number is out of range."""
+    ids = pa.array(range(4), pa.int64())
+    a, b = (pa.table({"id": ids, name: pa.array([n] * 4, pa.int64())})
+            for name, n in zip("xy", large, strict=True))  # fmt: skip
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
+    query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
+    with mp.Simulator(cluster(protocol), data=data) as sim:
+        found = mp.fetch(sim, mp.evaluate(sim, program_of(data, query)))
+        with pytest.raises(OverflowError, match="may not fit into 64 bits"):
+            found.to_arrow()
+        with pytest.raises(PartyError, match="may not fit into 64 bits"):
+            mp.evaluate(sim, program_of(data, query, as_table=True))
+
+
+def test_the_largest_sums_that_fit_are_right():
+    ids = pa.array(range(4), pa.int64())
+    a = pa.table({"id": ids, "x": pa.array([(1 << 28) - 1] * 4, pa.int64())})
+    b = pa.table({"id": ids, "y": pa.array([-(1 << 27)] * 4, pa.int64())})
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
+    query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
+    alike(asked(data, query), expected(data, query))
+
+
+def test_floats_that_shares_do_not_hold_are_an_error():
+    a = pa.table({"id": ["a"], "x": [1e12]})
+    b = pa.table({"id": ["a"], "y": [1e12]})
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
+    query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
+    with pytest.raises(PartyError, match="has more than 13 bits"):
+        asked(data, query)

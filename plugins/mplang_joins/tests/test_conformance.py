@@ -16,11 +16,18 @@ ATTRS = {"on": ("id",), "kinds": (("string", 0),), "columns": ("n",), "side": 1,
 
 
 REDUCED = pa.table({"id": ["a", None, "a"], "n": [5, 6, 7], "group": [2, 0, 1]})
+GROUPED = {
+    "code": "group", "groups": 3, "rows": 4, "limbs": (2,), "width": 2, "most": (3,)
+}  # fmt: skip
 GROUPS = TableType((("city", "string"), ("sum", "decimal128(38, 2)")))
 
 
 def reduced(tokens, there, n):
-    right = n.tolist() == [[0, 6, 0, 0], [7, 0, 0, 0], [5, 0, 0, 0]]
+    right = n.tolist() == [
+        [[0, 6, 0, 0], [7, 0, 0, 0], [5, 0, 0, 0]],
+        [[0, 2, 0, 0], [3, 0, 0, 0], [1, 0, 0, 0]],
+        [[0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]],
+    ]
     return right and (tokens % 2 == 1).all() and there.tolist() == [1, 1, 0, 0]
 
 
@@ -42,7 +49,15 @@ SAMPLES = (
         "joins.reduced",
         np.arange(32, dtype=np.uint8),
         Of(arrow.type_of(REDUCED), REDUCED),
-        attrs={**ATTRS, "code": "group", "groups": 3, "rows": 4},
+        attrs={
+            **ATTRS,
+            "code": "group",
+            "groups": 3,
+            "rows": 4,
+            "limbs": (2,),
+            "width": 2,
+            "most": (3,),
+        },
         random=True,
         expect=reduced,
     ),
@@ -51,9 +66,11 @@ SAMPLES = (
         np.array([True, False]),
         np.array([150, 0]),
         np.array([True, False]),
+        np.array(True),
         attrs={
             "grouped": True,
             "present": (True,),
+            "checked": True,
             "labels": (("A", "B"), ()),
             "aggregates": (0, 0),
             "scales": (0, 2),

@@ -15,8 +15,10 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     attrs, tensors = op.attrs, [value.type for value in op.inputs]
     gives, labels, present = attrs["gives"], attrs["labels"], attrs["present"]
     check_table(gives)
-    if len(tensors) != attrs["grouped"] + len(present) + sum(present):
-        raise TypeError(f"it takes tensors as grouped= and present= say, got {len(tensors)}")
+    if len(tensors) != attrs["grouped"] + len(present) + sum(present) + attrs["checked"]:
+        raise TypeError(f"it takes tensors as grouped=, present=, checked= say, got {len(tensors)}")
+    if attrs["checked"] and tensors.pop() != TensorType("bool"):
+        raise TypeError("the last tensor tells whether all numbers fit, bool")
     shapes = {each.shape for each in tensors if isinstance(each, TensorType)}
     groups = next(iter(shapes), (1,))
     if len(shapes) > 1 or len(groups) != 1 or any(type(e) is not TensorType for e in tensors):
@@ -37,6 +39,7 @@ TABLE = OpDef(
     _infer,
     attrs={
         "grouped": Attr(bool, doc="whether the first tensor tells which groups are there"),
+        "checked": Attr(bool, doc="whether the last tensor tells whether all numbers fit"),
         "present": Attr(tuple, doc="of each aggregate whether it may be null"),
         "labels": Attr(tuple, doc="of each column its value by group; empty of an aggregate"),
         "aggregates": Attr(tuple, doc="of each column the position of its aggregate"),
@@ -47,12 +50,12 @@ TABLE = OpDef(
     doc="Makes a table of the groups of a query: whether one is there, and its aggregates.",
     effects=Effects.NONE,
     reads=(),
-    total=True,
 )
 
 
 @feop(
     name="joins.group_table",
+    dialects=("joins",),
     execution_model="single_rank",
     inputs=({"kind": "Tensor"},),
     outputs=({"kind": "Table"},),
@@ -62,7 +65,7 @@ def group_table(*tensors: Any, **attrs: Any) -> FeProgram:
 
     Args:
         *tensors: whether a group is there, if that is secret; the aggregates; of those that may be
-            null whether they are not. Each has the shape ``[groups]``.
+            null whether they are not, of the shape ``[groups]``; whether all integers fit.
         **attrs: the attributes of the op ``joins.table``.
 
     Returns:
@@ -76,7 +79,7 @@ def group_table(*tensors: Any, **attrs: Any) -> FeProgram:
         >>> def program():
         ...     there, n = mp.put("P0", [True, False]), mp.put("P0", [3, 0])
         ...     return mp.device("P0")(group_table)(
-        ...         there, n, grouped=True, present=(False,), order=(), **fields)
+        ...         there, n, grouped=True, present=(False,), checked=False, order=(), **fields)
         >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
         ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
         [{'city': 'A', 'n': 3}]
@@ -88,5 +91,5 @@ def group_table(*tensors: Any, **attrs: Any) -> FeProgram:
         in_tree=in_tree,
         out_tree=flatten(0)[1],
         inputs=tuple(inputs),
-        meta={"name": "joins.group_table", "dialect": "", "version": "1"},
+        meta={"name": "joins.group_table", "dialect": "joins", "version": "1"},
     )

@@ -16,7 +16,7 @@ from mplang_tables.ext import loaded
 from mplang_core import TableType, TensorType
 from mplang_core.ext import KernelContext, KernelError
 from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
-from mplang_joins.ops import SALT, Kinds
+from mplang_joins.ops import BITS, SALT, Kinds
 from mplang_joins.tokens import Array, tokens_of
 
 
@@ -67,7 +67,8 @@ def enter(
 
 def reduced(
     ctx: KernelContext, salt: Array, x: Any, *, on: Sequence[str], kinds: Kinds,
-    columns: Sequence[str], code: str, groups: int, side: int, sides: int, rows: int,
+    columns: Sequence[str], code: str, groups: int, limbs: Sequence[int], width: int,
+    most: Sequence[int], side: int, sides: int, rows: int,
 ) -> tuple[Array, ...]:  # fmt: skip
     """Make tensors of a table that has one row for each key and group.
 
@@ -80,16 +81,20 @@ def reduced(
         columns: what is shared beside them.
         code: the column with the number of a row's group; empty if all are in one.
         groups: how many there may be.
+        limbs: of each column in how many limbs its absolute values are shared as well.
+        width: the bits of a limb.
+        most: of each column the bits that its absolute values have at most; 0 if nothing bounds it.
         side: the number of this side, from 0.
         sides: how many there are.
         rows: how many keys it has at most.
 
     Returns:
-        Arrays: tokens and whether a row is there, ``[rows]``; of each column ``[groups, rows]``.
+        Arrays: tokens and whether a row is there, ``[rows]``; of each column the numbers and their
+        limbs, ``[1 + limbs, groups, rows]``.
 
     Raises:
         KernelError: two rows have one key and group, the table has more keys, a group is none of
-            those that there may be, or a column has nulls.
+            those that there may be, a column has nulls, or a number more bits.
     """
     table = arrow.plain(loaded(x))
     keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
@@ -105,17 +110,18 @@ def reduced(
         raise KernelError("joins.reduced: two rows have one key and group")
     tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
     shared = []
-    for name, value in zip(columns, ctx.op.outputs[2:], strict=True):
+    for name, bits, value in zip(columns, most, ctx.op.outputs[2:], strict=True):
         kind = value.type
         assert isinstance(kind, TensorType)
-        values = np.zeros((groups, rows), kind.dtype.numpy)
-        values[group, rank] = _numbers(table, name)
+        values = np.zeros(kind.shape, kind.dtype.numpy)
+        for plane, part in enumerate(_with_limbs(_numbers(table, name), len(values), width, bits)):
+            values[plane, group, rank] = part
         shared.append(values)
     return (tokens, np.arange(rows) < len(different.dictionary), *shared)
 
 
 def group_table(
-    ctx: KernelContext, *tensors: Array, grouped: bool, present: Sequence[bool],
+    ctx: KernelContext, *tensors: Array, grouped: bool, present: Sequence[bool], checked: bool,
     labels: Sequence[Sequence[Any]], aggregates: Sequence[int], scales: Sequence[int],
     order: Sequence[Sequence[int]], gives: TableType,
 ) -> Any:  # fmt: skip
@@ -124,6 +130,7 @@ def group_table(
     valid = next(left) if grouped else None
     values = tuple(next(left) for _ in present)
     there = tuple(next(left) if each else None for each in present)
+    fits = next(left) if checked else None
     columns = tuple(
         ResultColumn(
             tuple(values) if len(values) else None, aggregate, None if scale < 0 else scale
@@ -131,7 +138,10 @@ def group_table(
         for values, aggregate, scale in zip(labels, aggregates, scales, strict=True)
     )
     keys = tuple(ResultOrder(column, bool(down), bool(nulls)) for column, down, nulls in order)
-    return JoinedGroups(valid, values, there, columns, gives, keys).to_arrow()
+    try:
+        return JoinedGroups(valid, values, there, fits, columns, gives, keys).to_arrow()
+    except OverflowError as error:
+        raise KernelError(f"joins.table: {error}") from None
 
 
 def _codes(table: Any, code: str, groups: int) -> Array:
@@ -156,6 +166,23 @@ def _column(table: Any, name: str, rows: int, dtype: Any) -> Array:
     values = np.zeros(rows, dtype)
     values[: len(numbers)] = numbers
     return values
+
+
+def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Array]:
+    """Return numbers, and the limbs of their absolute values.
+
+    Raises:
+        KernelError: one has more bits.
+    """
+    bits = bits or (BITS if planes > 1 else 0)
+    if bits and len(numbers) and not np.abs(numbers).max() < 2.0**bits:
+        raise KernelError(
+            f"joins.reduced: a sum or a number of rows of one key has more than {bits} bits, and "
+            "what is computed of it on shares may not fit; take a larger unit, or a larger field"
+        )
+    sizes = np.abs(numbers)
+    mask = (1 << width) - 1
+    return [numbers, *(sizes >> (width * i) & mask for i in range(planes - 1))]
 
 
 def _numbers(table: Any, name: str) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import mplang_core as mp
 from mplang_core import MPObject, fe_materialize
-from mplang_core.ext import Device, flatten, run_program, unflatten
+from mplang_core.ext import Device, TraceError, at, flatten, run_program, unflatten
 from mplang_joins.ops import salt
 
 
@@ -32,6 +32,8 @@ def on_shares(spu: Device, fn: Callable[..., Any], *args: Any) -> Any:
     Returns:
         The nest of its results, which are there.
     """
+    if spu.config.field == "FM32":
+        raise TraceError(f"{at()}{spu.name}: FM32 has no room for keys; take FM64 or FM128")
     program = fe_materialize(
         fn,
         *args,

@@ -120,7 +120,8 @@ def enter(
 )
 def reduced(
     salt: TensorType, x: TableType, *, on: tuple[str, ...], kinds: Kinds, columns: tuple[str, ...],
-    code: str, groups: int, side: int, sides: int, rows: int,
+    code: str, groups: int, limbs: tuple[int, ...], width: int, most: tuple[int, ...], side: int,
+    sides: int, rows: int,
 ) -> tuple[TensorType, ...]:  # fmt: skip
     """Make tensors of a table that has one row for each key and group, at the party that has it.
 
@@ -132,32 +133,38 @@ def reduced(
         columns: what is shared: columns of numbers without nulls.
         code: the column with the number of a row's group, from 0; empty if all are in one.
         groups: how many there may be.
+        limbs: of each column in how many limbs its absolute values are shared as well.
+        width: the bits of a limb.
+        most: of each column the bits that its absolute values have at most; 0 if nothing bounds it.
         side: the number of this side, from 0.
         sides: how many there are.
         rows: how many keys it has at most, which the types of the results say.
 
     Returns:
         Tensors: tokens of the keys, i64 ``[rows]``, and whether a row is there, bool ``[rows]``, as
-        of :func:`enter`; the numbers of each column, ``[groups, rows]``, 0 where none is.
+        of :func:`enter`; the numbers of each column with their limbs, the lowest first,
+        ``[1 + limbs, groups, rows]``, 0 where none is.
 
     Raises:
         TraceError: a column is not there, or is none that a tensor has a place for.
         KernelError: two rows have one key and group, the table has more keys, a group is none of
-            those that there may be, or a column has nulls. Raised at the party that has the table.
+            those that there may be, a column has nulls, or a number more bits. Raised at the party
+            that has the table.
 
     Example:
         >>> import mplang_core as mp
         >>> from mplang_joins.ops import reduced, salt
         >>> from mplang_tables import table
         >>> def program():
-        ...     x = mp.device("P0")(table({"id": ["a", "a"], "g": [1, 0], "n": [5, 6]}))()
+        ...     x = mp.device("P0")(table({"id": ["a", "a"], "g": [1, 0], "n": [5, -6]}))()
         ...     fields = {"on": ("id",), "kinds": (("string", 0),), "columns": ("n",)}
         ...     fields |= {"code": "g", "groups": 2, "side": 0, "sides": 2, "rows": 3}
+        ...     fields |= {"limbs": (1,), "width": 62, "most": (0,)}
         ...     return mp.device("P0")(reduced)(mp.device("P0")(salt)(), x, **fields)
         >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
         ...     tokens, there, n = mp.fetch(sim, mp.evaluate(sim, program))
         >>> n.tolist()
-        [[6, 0, 0], [5, 0, 0]]
+        [[[-6, 0, 0], [5, 0, 0]], [[6, 0, 0], [5, 0, 0]]]
     """
     check_table(x)
     _check_side(salt, side, sides, rows)
@@ -166,7 +173,14 @@ def reduced(
         raise ValueError(f"groups is a number from 1 to {MAX_GROUPS}, with a code, got {groups!r}")
     if code and not _type(x, code).lstrip("u").startswith("int"):
         raise TypeError(f"the code {code!r} is an integer, got {_type(x, code)}")
-    shared = [TensorType(_dtype(x, name), (groups, rows)) for name in columns]
+    if not len(limbs) == len(most) == len(columns) or not 1 <= width <= BITS:
+        raise ValueError("each column has a number of limbs, and of bits; limbs of 1 to 62 bits")
+    shared = []
+    for name, digits, bits in zip(columns, limbs, most, strict=True):
+        dtype = _dtype(x, name)
+        if not 0 <= digits <= BITS or not 0 <= bits <= BITS or (digits and dtype[0] == "f"):
+            raise ValueError(f"column {name!r}, {dtype}, has no {digits} limbs or {bits} bits")
+        shared.append(TensorType(dtype, (1 + digits, groups, rows)))
     return (TensorType("i64", (rows,)), TensorType("bool", (rows,)), *shared)
 
 

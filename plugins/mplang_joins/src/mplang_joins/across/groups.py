@@ -58,6 +58,7 @@ class JoinedGroups:
         valid: whether a group is there, bool; ``None`` of a query without groups.
         values: the aggregates; integers and money as integers of 64 bits.
         present: of each aggregate whether it is no null, bool; ``None`` if it never is.
+        fits: whether all integers fit into 64 bits, bool; ``None`` if there are none.
         columns: what stands in each column of the result, and behind these what orders it alone.
         type: the columns of the result, by name and type.
         order: by what its rows are in order.
@@ -67,7 +68,7 @@ class JoinedGroups:
         >>> city, sum = ResultColumn(("A", "B")), ResultColumn(None, 0, 2)
         >>> kind = TableType((("city", "string"), ("sum", "decimal128(38, 2)")))
         >>> made = JoinedGroups(np.array([True, False]), (np.array([150, 0]),), (None,),
-        ...                     (city, sum), kind)
+        ...                     np.array(True), (city, sum), kind)
         >>> made.to_arrow().to_pylist()
         [{'city': 'A', 'sum': Decimal('1.50')}]
     """
@@ -75,6 +76,7 @@ class JoinedGroups:
     valid: Tensor
     values: tuple[Tensor, ...]
     present: tuple[Tensor, ...]
+    fits: Tensor
     columns: tuple[ResultColumn, ...]
     type: TableType
     order: tuple[ResultOrder, ...] = ()
@@ -89,7 +91,8 @@ class JoinedGroups:
 
             return mp.reveal(mp.sql("SP0", …), to="P0").table()
         """
-        tensors = [each for each in (self.valid, *self.values, *self.present) if each is not None]
+        every = (self.valid, *self.values, *self.present, self.fits)
+        tensors = [each for each in every if each is not None]
         device = getattr(tensors[0], "device", None) if tensors else None
         if device is None or device.kind.form is not Form.PLAIN:
             raise TraceError(
@@ -99,6 +102,7 @@ class JoinedGroups:
             *tensors,
             grouped=self.valid is not None,
             present=tuple(each is not None for each in self.present),
+            checked=self.fits is not None,
             labels=tuple(each.labels or () for each in self.columns),
             aggregates=tuple(each.aggregate for each in self.columns),
             scales=tuple(-1 if each.scale is None else each.scale for each in self.columns),
@@ -112,10 +116,16 @@ class JoinedGroups:
 
         Raises:
             TypeError: they were not.
+            OverflowError: a sum does not fit into 64 bits.
         """
         import pyarrow as pa  # type: ignore[import-untyped]
         from mplang_tables import arrow
 
+        if self.fits is not None and not bool(_here(self.fits)):
+            raise OverflowError(
+                "a sum may not fit into 64 bits, so that none of the numbers counts: take a larger "
+                "unit, or smaller values"
+            )
         schema = arrow.schema(self.type)
         rows = self._rows()
         columns = [
@@ -179,7 +189,7 @@ def rule_of(cls: type) -> Any:
 
 
 def _apart(groups: JoinedGroups) -> tuple[list[Any], tuple[Any, ...], tuple[str, ...]]:
-    names = ("valid", "values", "present")
+    names = ("valid", "values", "present", "fits")
     return (
         [getattr(groups, name) for name in names],
         (groups.columns, groups.type, groups.order),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlglot import exp
 from sqlglot.expressions import Expr
@@ -16,6 +16,7 @@ from mplang_joins.across.block import SortKey, read_block
 from mplang_joins.across.conditions import condition_of
 from mplang_joins.across.groups import JoinedGroups, ResultColumn
 from mplang_joins.across.labels import table_of
+from mplang_joins.across.limbs import limbs_of, width_of
 from mplang_joins.across.owner_sql import OwnerQuery, owner_query
 from mplang_joins.across.plan import AggregatePlan, Condition, Labels, Product, SharePlan, Total
 from mplang_joins.across.refused import QueryRefusedError
@@ -26,6 +27,10 @@ from mplang_joins.published import PublishedColumn
 
 if TYPE_CHECKING:
     from mplang_joins.across.totals import GroupNumbers  # of JAX
+
+
+WHOLE = 61
+"""Bits that a sum of integers has at most, so that SPUs compare it in 64."""
 
 
 class QueryTables(Protocol):
@@ -59,6 +64,8 @@ class OwnerWork:
         tables: the names of the tables that this reads.
         groups: in how many groups its rows are.
         rows: how many keys it has at most.
+        limbs: of each factor in how many limbs its absolute values are shared as well.
+        most: of each factor how many bits it has at most; 0 if nothing bounds it.
     """
 
     owner: int
@@ -66,6 +73,8 @@ class OwnerWork:
     tables: Sequence[str]
     groups: int
     rows: int
+    limbs: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +99,32 @@ class LoweredQuery:
 
     def result(self, answer: GroupNumbers) -> JoinedGroups:
         """Return the result, of what was computed on shares."""
-        valid, values, present = answer
+        valid, values, present, fits = answer
         return JoinedGroups(
-            valid, tuple(values), tuple(present), self.columns, self.type, self.order
+            valid, tuple(values), tuple(present), fits, self.columns, self.type, self.order
         )
 
 
-def lower(sql: str, tables: QueryTables, gives: TableType) -> LoweredQuery:
+class NumberBits(NamedTuple):
+    """How an SPU holds numbers.
+
+    Attributes:
+        field: the bits of its ring.
+        fraction: those of a float's fraction.
+    """
+
+    field: int
+    fraction: int
+
+
+def lower(sql: str, tables: QueryTables, gives: TableType, bits: NumberBits) -> LoweredQuery:
     """Return what each owner and the SPU do for a query.
 
     Args:
         sql: one SELECT in DuckDB's SQL.
         tables: its tables.
         gives: the type of its result, as DuckDB says.
+        bits: of the SPU's numbers.
 
     Raises:
         QueryRefusedError: it cannot be run; says which part of it, why, and what to write.
@@ -113,7 +135,7 @@ def lower(sql: str, tables: QueryTables, gives: TableType) -> LoweredQuery:
         kinds = key_kinds([each.query.kinds for each in works])
     except TypeError as error:
         raise QueryRefusedError("column", f"the key: {error}") from error
-    return _Lowering(divided, works).done(kinds, gives)
+    return _Lowering(divided, works, bits).done(kinds, gives)
 
 
 def _work(part: OwnerPart, tables: QueryTables) -> OwnerWork:
@@ -138,8 +160,9 @@ def _work(part: OwnerPart, tables: QueryTables) -> OwnerWork:
 
 
 class _Lowering:
-    def __init__(self, divided: Split, works: Sequence[OwnerWork]) -> None:
-        self.split, self.works = divided, works
+    def __init__(self, divided: Split, works: Sequence[OwnerWork], bits: NumberBits) -> None:
+        self.split, self.works, self.bits = divided, works, bits
+        self.sides = sum(each.how in ("inner", "left") for each in divided.parts)
         self.wanted = {node: self._wanted(each) for node, each in divided.aggregates.items()}
         self.positions = {node: i for i, node in enumerate(divided.aggregates)}
         self.shown: list[int] = []
@@ -156,9 +179,32 @@ class _Lowering:
             tuple(self.wanted.values()),
             tuple(self.shown),
             self._total(self.split.rows) if block.groups else None,
+            self._width(),
+            (WHOLE, min(WHOLE, self.bits.field - self.bits.fraction - 3)),
             tuple(condition_of(each, self._find) for each in block.having),
         )
-        return LoweredQuery(self.works, kinds, plan, tuple(columns), gives, order)
+        works = [self._bounded(i, each) for i, each in enumerate(self.works)]
+        return LoweredQuery(works, kinds, plan, tuple(columns), gives, order)
+
+    def _width(self) -> int:
+        try:
+            return width_of(self.works[0].rows, self.sides)
+        except ValueError as error:
+            raise QueryRefusedError("bound", str(error)) from error
+
+    def _bounded(self, i: int, work: OwnerWork) -> OwnerWork:
+        """Return what an owner does with how large its numbers are at most, so that sums fit."""
+        part, width = self.split.parts[i], self._width()
+        totals = [each.total for each in self.wanted.values() if each.total.scale is None]
+        floats = {product.factors[i] for total in totals for product in total.products}
+        of_floats = (self.bits.field - 2 - 2 * self.bits.fraction) // self.sides
+        limbs, most = [], []
+        for position, scale in enumerate(work.query.scales):
+            counts = part.factors[position].kind != "sum"
+            limbs.append(0 if counts or scale is None else limbs_of(width))
+            bits = width if counts else 0
+            most.append(min(bits or of_floats, of_floats) if position in floats else bits)
+        return replace(work, limbs=tuple(limbs), most=tuple(most))
 
     def _labels(self) -> Iterator[tuple[Expr, Labels]]:
         """Yield each group with its value in all groups that there may be, the last run fastest."""

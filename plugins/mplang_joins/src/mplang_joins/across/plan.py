@@ -17,7 +17,8 @@ class Reduced(NamedTuple):
     Attributes:
         tokens: of its keys; ``[rows]``.
         there: whether a row is there; ``[rows]``.
-        factors: of each factor the numbers by group; ``[groups, rows]``.
+        factors: of each factor the numbers by group, and behind them the limbs of their absolute
+            values, if it has any; ``[1 + limbs, groups, rows]``.
     """
 
     tokens: Tensor
@@ -72,6 +73,8 @@ class SharePlan(NamedTuple):
         wanted: the aggregates.
         shown: the positions of those that the result has; nobody gets the others.
         rows: how many rows a group has; ``None`` if there is one group, which is always there.
+        width: the bits of a limb.
+        most: the bits that a total of integers may have; a mean's may be fewer.
         having: conditions of groups, all of which hold.
     """
 
@@ -80,6 +83,8 @@ class SharePlan(NamedTuple):
     wanted: tuple[AggregatePlan, ...]
     shown: tuple[int, ...]
     rows: Total | None
+    width: int
+    most: tuple[int, int]
     having: tuple[Condition, ...] = ()
 
 

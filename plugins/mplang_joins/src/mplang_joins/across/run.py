@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mplang_joins.across.groups import JoinedGroups
     from mplang_joins.across.lowered import LoweredQuery
 
+BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
+"""Of the ring of an SPU's field."""
+
 
 def takes(device: Device, values: Sequence[MPObject]) -> bool:
     """Return whether a function of values is a query that runs on a device: one of tables."""
@@ -45,7 +48,7 @@ def run(
     """
     from mplang_ibis.ext import read_sql
 
-    from mplang_joins.across.lowered import lower
+    from mplang_joins.across.lowered import NumberBits, lower
 
     program = fe_materialize(fn, *args, **kwargs)
     if program.pfunc.fn_type != "ibis.run":
@@ -56,7 +59,8 @@ def run(
     tables = _Tables(program)
     sql, gives = read_sql(program.pfunc.attrs["code"]), program.pfunc.attrs["gives"]
     try:
-        lowered = lower(sql, tables, gives)
+        bits = NumberBits(BITS[device.config.field], device.config.fxp_fraction_bits)
+        lowered = lower(sql, tables, gives, bits)
     except QueryRefusedError as error:
         raise TraceError(f"{at()}{device.name}: the query cannot run: {error}") from error
     return _run(device, lowered, tables)
@@ -112,7 +116,8 @@ def _run(device: Device, lowered: LoweredQuery, tables: _Tables) -> JoinedGroups
         table = mp.device(owner.name)(ibis_sql)(*read.values(), text=text, names=called)
         made = mp.device(owner.name)(reduced)(
             drawn[i], table, on=work.query.keys, kinds=lowered.kinds, columns=work.query.factors,
-            code=work.query.code, groups=work.groups, side=i, sides=len(devices), rows=work.rows,
+            code=work.query.code, groups=work.groups, limbs=work.limbs, width=lowered.plan.width,
+            most=work.most, side=i, sides=len(devices), rows=work.rows,
         )  # fmt: skip
         tokens, there, *factors = made
         sides.append(mp.seal(Reduced(tokens, there, tuple(factors)), to=device.name))

@@ -9,13 +9,15 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
+from mplang_joins.across.fitting import by_row, fit, over_rows
 from mplang_joins.across.having import GroupNumber, holds
 from mplang_joins.across.plan import AggregatePlan, Product, Reduced, SharePlan, Total
 from mplang_joins.aligned import THERE, Sorted, any_of, fetched
 from mplang_joins.rows import Side
 
 Factors: TypeAlias = Sequence[Array]
-"""Of each factor of a side the numbers in the rows of the first one; ``[groups, rows]``."""
+"""Of each factor of a side the numbers in the rows of the first one, and limbs of their absolute
+values; ``[1 + limbs, groups, rows]``."""
 
 
 class GroupNumbers(NamedTuple):
@@ -25,11 +27,13 @@ class GroupNumbers(NamedTuple):
         valid: whether the group is there; ``None`` if it always is.
         values: the aggregates that the result has.
         present: of each aggregate whether it is no null; ``None`` if it never is.
+        fits: whether all integers fit; ``None`` if there are none.
     """
 
     valid: Array | None
     values: list[Array]
     present: list[Array | None]
+    fits: Array | None
 
 
 def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
@@ -52,12 +56,13 @@ def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
     for condition in plan.having:
         true, _ = holds(condition, numbers)
         valid = true if valid is None else valid & true
-    numbers = [numbers[i] for i in plan.shown]
+    numbers, fits = [numbers[i] for i in plan.shown], fit(joined, plan)
     if valid is None:
         values = [each.value for each in numbers]
-        return GroupNumbers(None, values, [each.present for each in numbers])
+        return GroupNumbers(None, values, [each.present for each in numbers], fits)
     present = [None if each.present is None else each.present & valid for each in numbers]
-    return GroupNumbers(valid, [jnp.where(valid, each.value, 0) for each in numbers], present)
+    values = [jnp.where(valid, each.value, 0) for each in numbers]
+    return GroupNumbers(valid, values, present, fits)
 
 
 def _number(joined: Sequence[Factors], wanted: AggregatePlan) -> GroupNumber:
@@ -76,11 +81,11 @@ def _total(joined: Sequence[Factors], total: Total) -> Array:
 
 
 def _product(joined: Sequence[Factors], product: Product) -> Array:
-    first, *others = (side[i] for side, i in zip(joined, product.factors, strict=True))
+    first, *others = (side[i][0] for side, i in zip(joined, product.factors, strict=True))
     *middle, last = others
     for each in middle:
-        first = (first[:, None, :] * each[None, :, :]).reshape(-1, first.shape[1])
-    total = jnp.matmul(first, last.T).reshape(-1)
+        first = by_row(first, each)
+    total = over_rows(first, last)
     return total if product.times == 1 else total * product.times
 
 
@@ -100,7 +105,7 @@ def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
         how = plan.hows[i]
         if how in ("semi", "anti"):
             weight = here if how == "semi" else rows.column(0, THERE) & ~here
-            joined.append([weight.astype("int64")[None, :]] * len(plan.absent[i]))
+            joined.append([weight.astype("int64")[None, None, :]] * len(plan.absent[i]))
             continue
         columns = [fetched(rows.column(i, name), hits, here) for name in flat[i].columns]
         factors = _stacked(columns, sides[i].factors)
@@ -110,19 +115,23 @@ def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
 
 def _flat(factors: Factors) -> dict[str, Array]:
     return {
-        f"{number}.{group}": factor[group]
+        f"{number}.{plane}.{group}": factor[plane, group]
         for number, factor in enumerate(factors)
-        for group in range(factor.shape[0])
+        for plane in range(factor.shape[0])
+        for group in range(factor.shape[1])
     }
 
 
 def _stacked(columns: Sequence[Array], like: Factors) -> Factors:
-    """Return columns as matrices, one for each factor."""
+    """Return columns as the factors that they were."""
     left = iter(columns)
-    return [jnp.stack([next(left) for _ in range(each.shape[0])]) for each in like]
+    return [
+        jnp.stack([jnp.stack([next(left) for _ in range(groups)]) for _ in range(planes)])
+        for planes, groups, _ in (each.shape for each in like)
+    ]
 
 
 def _kept(factors: Factors, absent: Sequence[int], rows: Sorted, here: Array) -> Factors:
     """Return factors of a left join, which keeps rows of the first side that have none."""
-    alone = (rows.column(0, THERE) & ~here).astype("int64")[None, :]
+    alone = (rows.column(0, THERE) & ~here).astype("int64")[None, None, :]
     return [each + alone if one else each for each, one in zip(factors, absent, strict=True)]
