@@ -176,7 +176,7 @@ class JointRun:
     """Way to run functions of values that stay with their parties, such as queries of tables.
 
     Attributes:
-        name: its name, such as ``"queries of tables"``.
+        name: its name, of a family of its plugin, such as ``"joins.queries"``.
         takes: ``takes(device, values)`` returns whether it runs functions of these values on a
             device that they do not move to.
         run: ``run(device, fn, args, kwargs)`` emits the ops and returns the nest of results, which

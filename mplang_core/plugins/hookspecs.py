@@ -152,7 +152,7 @@ class Hooks(Protocol):
 
             @hookimpl
             def mplang_joint_runs():
-                return [JointRun("queries of tables", takes_tables, run_query)]
+                return [JointRun("hello.queries", takes_tables, run_query)]
         """
 
     @hookspec

@@ -26,7 +26,7 @@ def _late(name: str) -> Callable[..., Any]:
 @hookimpl
 def mplang_joint_runs() -> Sequence[JointRun]:
     """Return what runs queries over tables of several parties on an SPU."""
-    return [JointRun("queries over tables", run.takes, run.run)]
+    return [JointRun("joins.queries", run.takes, run.run)]
 
 
 @hookimpl

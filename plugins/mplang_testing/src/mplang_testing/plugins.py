@@ -14,7 +14,16 @@ from mplang_testing import probe
 from mplang_testing.suite import Suite, complain
 from mplang_testing.tried import LOCAL_KERNELS, suites_of, untried
 
-_PREFIXED = ("feop", "op", "type", "codec", "host kernel", "worker kernel", "native op")
+_PREFIXED = (
+    "feop",
+    "op",
+    "type",
+    "codec",
+    "host kernel",
+    "worker kernel",
+    "native op",
+    "joint run",
+)
 _LISTED = {"backend": "mplang.backends", "pass": "mplang.passes"}
 _FREE = ("device kind", "transfer")  # of them two of one name are refused
 
