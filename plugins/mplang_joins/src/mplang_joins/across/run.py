@@ -27,9 +27,9 @@ BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 
 
 def takes(device: Device, values: Sequence[MPObject]) -> bool:
-    """Return whether a function of values is a query that runs on a device: one of tables."""
-    kinds = [each.base_type for each in values]
-    return isinstance(device.config, SpuConfig) and any(isinstance(k, TableType) for k in kinds)
+    """Return whether a function of values is a query that runs on a device: one of tables alone."""
+    tables = [isinstance(each.base_type, TableType) for each in values]
+    return isinstance(device.config, SpuConfig) and len(tables) > 1 and all(tables)
 
 
 def run(
