@@ -49,6 +49,7 @@ JOIN = "FROM {people} p JOIN {sales} s ON p.id = s.who"
 QUERIES = {
     "a sum of a product": f"SELECT sum(p.debt * s.price) AS total {JOIN}",
     "counts": f"SELECT count(*) AS n, count(s.price) AS m, count(DISTINCT p.id) AS k {JOIN}",
+    "constants": f"SELECT count(NULL) AS n, sum(3) AS a, count(1) AS m {JOIN}",
     "decimals": f"SELECT sum(p.pay * s.price) AS a, sum(p.pay) AS b {JOIN}",
     "means": f"SELECT avg(s.price) AS a, avg(p.pay) AS b, avg(s.weight) AS c {JOIN}",
     "floats": f"SELECT sum(s.weight * p.debt) AS a {JOIN}",

@@ -59,6 +59,10 @@ REFUSED = {
     },
     "distinct": {
         "of no key": (f"SELECT count(DISTINCT kind) AS n {JOIN}", "of the key alone"),
+        "of the key of what a left join adds": (
+            "SELECT count(DISTINCT s.who) AS n FROM {people} p LEFT JOIN {sales} s ON p.id = s.who",
+            "of the key alone",
+        ),
         "a sum": (f"SELECT sum(DISTINCT price) AS n {JOIN}", "DISTINCT key"),
     },
     "clause": {

@@ -175,8 +175,19 @@ def _block(tree: Expr) -> QueryBlock:
 
 
 def _aggregates(tree: Expr) -> bool:
-    has_function = any(each.find(exp.AggFunc) for each in tree.expressions)
+    has_function = any(next(aggregates_of(each), None) for each in tree.expressions)
     return has_function or any(tree.args.get(each) for each in ("group", "distinct", "having"))
+
+
+def aggregates_of(tree: Expr) -> Iterator[Expr]:
+    """Yield the outermost aggregates, with their FILTER."""
+    if isinstance(tree, exp.AggFunc) or (
+        isinstance(tree, exp.Filter) and isinstance(tree.this, exp.AggFunc)
+    ):
+        yield tree
+    elif not isinstance(tree, exp.Query):  # one within has its own
+        for each in tree.iter_expressions():
+            yield from aggregates_of(each)
 
 
 def _aggregate(

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
-from mplang_joins.across.block import QueryBlock, QuerySource
+from mplang_joins.across.block import QueryBlock, QuerySource, aggregates_of
 from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.published import Label
@@ -191,7 +191,7 @@ class _Splitting:
         self.parts = {each.owner: each for each in parts}
         heads = [*self.block.outputs.values(), *self.block.having]
         heads += [each.by for each in self.block.order]
-        named = {agg for head in heads for agg in _aggregates_of(head)}
+        named = {agg for head in heads for agg in aggregates_of(head)}
         # in one order in every process
         aggregates = {each: self._aggregate(each) for each in sorted(named, key=_text)}
         return Split(self.block, parts, aggregates, self._count({}))
@@ -324,7 +324,8 @@ class _Splitting:
         if isinstance(value, exp.Distinct):
             columns = value.expressions
             keyed = len(columns) == 1 and any(
-                part.keys == [columns[0].unnest()] for part in self.parts.values()
+                part.keys == [columns[0].unnest()] and part.how == "inner"
+                for part in self.parts.values()
             )
             if not keyed or where:
                 raise QueryRefusedError(
@@ -359,7 +360,7 @@ class _Splitting:
         needed: dict[int, dict[Expr, None]] = {}
         for _, factors in terms:
             for owner, value in factors.items():
-                if value.find(exp.Column):
+                if not isinstance(value, exp.Literal):
                     needed.setdefault(owner, {})[there(value)] = None
         for each in where:
             owners = self.owners.of(each)
@@ -406,17 +407,6 @@ def _multiplied(left: Mapping[int, Expr], right: Mapping[int, Expr]) -> dict[int
         sides = (exp.paren(each[owner].copy()) for each in (left, right))
         both[owner] = exp.Mul(**dict(zip(("this", "expression"), sides, strict=True)))
     return both
-
-
-def _aggregates_of(tree: Expr) -> Iterator[Expr]:
-    """Yield the outermost aggregates, with their FILTER."""
-    if isinstance(tree, exp.AggFunc) or (
-        isinstance(tree, exp.Filter) and isinstance(tree.this, exp.AggFunc)
-    ):
-        yield tree
-    else:
-        for each in tree.iter_expressions():
-            yield from _aggregates_of(each)
 
 
 def _and(condition: Expr) -> Iterator[Expr]:
