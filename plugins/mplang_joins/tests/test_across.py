@@ -68,6 +68,16 @@ QUERIES = {
         f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING count(*) >= 2 AND city <> 'Z'",
     "having a sum that may be null":
         f"SELECT city, count(*) AS n {JOIN} GROUP BY city HAVING NOT (sum(debt) > 7.5)",
+    "having constants of any size and on either side":
+        f"SELECT city, sum(price) AS a {JOIN} GROUP BY city "
+        "HAVING 99999999999999999999 > sum(price) AND 20.5 <= sum(price) AND sum(pay) <> 20.255 "
+        "AND sum(pay) BETWEEN -30.123 AND 200.001",
+    "having another aggregate": f"SELECT count(*) AS n {JOIN} HAVING sum(debt) < sum(price)",
+    "a query within that has a WITH":
+        "SELECT sum(t.top) AS a FROM {people} p JOIN (WITH x AS (SELECT who, max(price) AS top "
+        "FROM {sales} GROUP BY who) SELECT * FROM x WHERE top > 20) t ON p.id = t.who",
+    "USING": "WITH x AS (SELECT who AS id, price FROM {sales}) "
+        "SELECT sum(price) AS a FROM {people} JOIN x USING (id)",
     "having a mean": f"SELECT city, count(*) AS n {JOIN} GROUP BY city HAVING avg(price) > 40.5",
     "in order": f"SELECT city, sum(price) AS a {JOIN} GROUP BY city ORDER BY a DESC, city",
     "tables of one party":
@@ -207,3 +217,23 @@ def test_floats_that_shares_do_not_hold_are_an_error():
     query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
     with pytest.raises(PartyError, match="has more than 13 bits"):
         asked(data, query)
+
+
+def test_a_condition_does_not_multiply_a_sum_beyond_64_bits():
+    """A sum of 2^50 was compared times 10^4, which is below zero in 64 bits."""
+    ids = pa.array(["a", "b"])
+    a = pa.table({"id": ids, "x": pa.array([1 << 50, 1], pa.int64())})
+    b = pa.table({"id": ids, "y": pa.array([1, 1], pa.int64())})
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
+    query = "SELECT count(*) AS n FROM {a} a JOIN {b} b ON a.id = b.id HAVING sum(x) > 0.0001"
+    alike(asked(data, query), expected(data, query))
+
+
+def test_the_least_integer_is_an_error():
+    """Its absolute value is itself, so it was taken for one that fits."""
+    a = pa.table({"id": ["a"], "x": pa.array([-(1 << 63)], pa.int64())})
+    b = pa.table({"id": ["a"], "y": pa.array([1], pa.int64())})
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
+    query = "SELECT sum(x) AS s FROM {a} a JOIN {b} b ON a.id = b.id"
+    with pytest.raises(PartyError, match="has more than 62 bits"):
+        asked(data, query, field="FM128")

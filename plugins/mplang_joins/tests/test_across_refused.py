@@ -38,6 +38,10 @@ REFUSED = {
             '"p"."debt" < "s"."price"',
         ),
         "of both": (f"SELECT sum(price) AS a {JOIN} WHERE debt > price", "of rows of several"),
+        "of groups, in two units": (
+            f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING sum(price) > sum(pay)",
+            "in one unit",
+        ),
         "of groups, that computes": (
             f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING sum(price) % 2 = 0",
             "comparisons of aggregates",
@@ -88,6 +92,11 @@ REFUSED = {
         ),
     },
     "column": {
+        "too many digits behind the point": (
+            "SELECT sum(CAST(p.pay AS DECIMAL(18, 10)) * CAST(s.price AS DECIMAL(18, 10))) AS a "
+            "FROM {people} p JOIN {sales} s ON p.id = s.who",
+            "20 digits behind the point",
+        ),
         "a decimal times a float": (f"SELECT sum(pay * weight) AS b {JOIN}", "cast it to DOUBLE"),
     },
     "tables": {

@@ -70,27 +70,7 @@ def reduced(
     columns: Sequence[str], code: str, groups: int, limbs: Sequence[int], width: int,
     most: Sequence[int], side: int, sides: int, rows: int,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Make tensors of a table that has one row for each key and group.
-
-    Args:
-        ctx: of the op.
-        salt: the bytes that all sides have.
-        x: an Arrow table or a scan.
-        on: the columns of its key.
-        kinds: by which each of them is compared.
-        columns: what is shared beside them.
-        code: the column with the number of a row's group; empty if all are in one.
-        groups: how many there may be.
-        limbs: of each column in how many limbs its absolute values are shared as well.
-        width: the bits of a limb.
-        most: of each column the bits that its absolute values have at most; 0 if nothing bounds it.
-        side: the number of this side, from 0.
-        sides: how many there are.
-        rows: how many keys it has at most.
-
-    Returns:
-        Arrays: tokens and whether a row is there, ``[rows]``; of each column the numbers and their
-        limbs, ``[1 + limbs, groups, rows]``.
+    """Make tensors of a table with one row by key and group; see :func:`mplang_joins.ops.reduced`.
 
     Raises:
         KernelError: two rows have one key and group, the table has more keys, a group is none of
@@ -132,10 +112,8 @@ def group_table(
     there = tuple(next(left) if each else None for each in present)
     fits = next(left) if checked else None
     columns = tuple(
-        ResultColumn(
-            tuple(values) if len(values) else None, aggregate, None if scale < 0 else scale
-        )
-        for values, aggregate, scale in zip(labels, aggregates, scales, strict=True)
+        ResultColumn(tuple(names) or None, aggregate, None if scale < 0 else scale)
+        for names, aggregate, scale in zip(labels, aggregates, scales, strict=True)
     )
     keys = tuple(ResultOrder(column, bool(down), bool(nulls)) for column, down, nulls in order)
     try:
@@ -175,7 +153,8 @@ def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Arra
         KernelError: one has more bits.
     """
     bits = bits or (BITS if planes > 1 else 0)
-    if bits and len(numbers) and not np.abs(numbers).max() < 2.0**bits:
+    fits = not len(numbers) or -(2.0**bits) < numbers.min() <= numbers.max() < 2.0**bits
+    if bits and not fits:
         raise KernelError(
             f"joins.reduced: a sum or a number of rows of one key has more than {bits} bits, and "
             "what is computed of it on shares may not fit; take a larger unit, or a larger field"

@@ -80,6 +80,11 @@ class SpuConfig(StrictModel):
         return self.model_copy(update={"sort_method": method})
 
     @property
+    def bits(self) -> int:
+        """The bits of its ring."""
+        return BITS[self.field]
+
+    @property
     def mask(self) -> Mask:
         """The members."""
         return Mask.from_ranks(self.parties)

@@ -115,7 +115,11 @@ def read_block(sql: str, tables: Mapping[str, TableType]) -> QueryBlock:
 
 
 def _inlined(tree: Expr) -> Expr:
-    """Return a query with those of its WITH in place of their names."""
+    """Return a query with those of each WITH, also within it, in place of their names."""
+    within = [each for each in tree.find_all(exp.Query) if each is not tree]
+    for each in reversed(within):  # the inner ones first
+        if each.args.get("with_") is not None:
+            each.replace(_inlined(each.copy()))
     with_ = tree.args.get("with_")
     if with_ is None:
         return tree
@@ -152,8 +156,8 @@ def _block(tree: Expr) -> QueryBlock:
     if window := next((each for each in tree.expressions if each.find(exp.Window)), None):
         raise QueryRefusedError("function", "no windows over tables of several parties", window)
     outputs = {each.alias_or_name: each.unalias() for each in tree.selects}
-    conditions = _conjuncts(tree.args.get("where"))
-    having = _conjuncts(tree.args.get("having"))
+    conditions = conjuncts(tree.args.get("where"))
+    having = conjuncts(tree.args.get("having"))
     sources = [*_sources(tree)]
     inner = sources[0].tree
     if _aggregates(tree):
@@ -227,16 +231,16 @@ def _sources(tree: Expr) -> Iterator[QuerySource]:
             raise QueryRefusedError(
                 "join", "inner, left, semi and anti joins ON conditions are there", join
             )
-        yield QuerySource(join.this.alias_or_name, join.this, how, _conjuncts(join.args.get("on")))
+        yield QuerySource(join.this.alias_or_name, join.this, how, conjuncts(join.args.get("on")))
 
 
-def _conjuncts(clause: Expr | None) -> tuple[Expr, ...]:
+def conjuncts(clause: Expr | None) -> tuple[Expr, ...]:
     """Return the conditions of a clause, all of which hold."""
     if clause is None:
         return ()
     condition = (clause.this if isinstance(clause, exp.Where | exp.Having) else clause).unnest()
     if isinstance(condition, exp.And):
-        return (*_conjuncts(condition.left), *_conjuncts(condition.right))
+        return (*conjuncts(condition.left), *conjuncts(condition.right))
     return () if condition == exp.true() else (condition,)
 
 

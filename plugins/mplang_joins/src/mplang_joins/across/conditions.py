@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -20,12 +20,16 @@ _TYPES: Mapping[type[Expr], str] = dict(
 )
 
 
-def condition_of(tree: Expr, find: Find) -> Condition:
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def condition_of(tree: Expr, find: Find, scales: Sequence[int | None]) -> Condition:
     """Return a condition as data.
 
     Args:
         tree: the condition.
         find: returns operands that are no constants.
+        scales: of each aggregate the power of ten of its unit; ``None`` if it is a float.
 
     Raises:
         QueryRefusedError: it is none that shares are compared by.
@@ -33,19 +37,19 @@ def condition_of(tree: Expr, find: Find) -> Condition:
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
         name = "and" if isinstance(tree, exp.And) else "or"
-        return (name, condition_of(tree.left, find), condition_of(tree.right, find))
+        sides = (condition_of(each, find, scales) for each in (tree.left, tree.right))
+        return (name, *sides)
     if isinstance(tree, exp.Not):
-        return ("not", condition_of(tree.this, find))
+        return ("not", condition_of(tree.this, find, scales))
     if isinstance(tree, exp.Between):
         ends = (
             exp.GTE(this=tree.this, expression=tree.args["low"]),
             exp.LTE(this=tree.this, expression=tree.args["high"]),
         )
-        low, high = (condition_of(each, find) for each in ends)
-        return ("and", low, high)
+        return ("and", *(condition_of(each, find, scales) for each in ends))
     name = _TYPES.get(type(tree), "")
-    sides = (tree.left, tree.right) if isinstance(tree, exp.Binary) and name else ()
-    operands = [_operand(each, find) for each in sides]
+    compared = (tree.left, tree.right) if isinstance(tree, exp.Binary) and name else ()
+    operands = [_operand(each, find) for each in compared]
     kinds = {each[0] for each in operands if each is not None}
     if not name or None in operands or kinds <= {"constant", "text"} or _mixed(operands):
         raise QueryRefusedError(
@@ -54,6 +58,13 @@ def condition_of(tree: Expr, find: Find) -> Condition:
             "constants or each other",
             tree,
         )
+    units = {scales[each[1]] for each in operands if each is not None and each[0] == "aggregate"}
+    if len(units) > 1:
+        raise QueryRefusedError(
+            "condition", "aggregates are compared in one unit; cast what they add alike", tree
+        )
+    if operands[0] is not None and operands[0][0] == "constant":
+        return (_FLIPPED.get(name, name), *reversed(operands))
     return (name, *operands)
 
 

@@ -49,7 +49,9 @@ def fit(joined: Sequence[Sequence[Array]], plan: SharePlan) -> Array | None:
             bits.get(wanted.total, whole), of_mean if wanted.function == "mean" else whole
         )
         if wanted.known is not None:
-            bits.setdefault(wanted.known, whole)
+            divisor = of_mean - (10 ** (wanted.total.scale or 0)).bit_length()
+            most = divisor if wanted.function == "mean" else whole
+            bits[wanted.known] = min(bits.get(wanted.known, whole), most)
     if plan.rows is not None:
         bits.setdefault(plan.rows, plan.most[0])
     over = [

@@ -165,7 +165,7 @@ class JoinedGroups:
     def __str__(self) -> str:
         try:
             return str(self.to_pandas().to_string(index=False))
-        except TypeError:
+        except (TypeError, OverflowError):
             names = ", ".join(name for name, _ in self.type.columns)
             return f"{type(self).__name__} of {names}"
 

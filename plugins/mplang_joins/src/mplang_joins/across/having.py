@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from mplang_joins.across.plan import Condition
@@ -36,6 +36,8 @@ _COMPARE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "ge": lambda a, b: a >= b,
 }
 COMPARISONS = tuple(_COMPARE)
+BEYOND = 1 << 61
+"""Size that no integer has which fits."""
 
 
 def holds(condition: Condition, numbers: Sequence[GroupNumber]) -> tuple[Tensor, Tensor]:
@@ -44,7 +46,7 @@ def holds(condition: Condition, numbers: Sequence[GroupNumber]) -> tuple[Tensor,
     Args:
         condition: ``("and", a, b)``, ``("or", a, b)``, ``("not", a)`` or a comparison, such as
             ``("ge", x, y)``, of ``("aggregate", 0)``, ``("label", values)``, ``("text", "a")`` and
-            ``("constant", "4")``.
+            ``("constant", "4")``; a constant is the second operand.
         numbers: the aggregates.
 
     Example:
@@ -77,26 +79,36 @@ def _operand(operand: Condition, numbers: Sequence[GroupNumber]) -> GroupNumber:
     if kind == "aggregate":
         return numbers[value]
     if kind == "label":
-        return GroupNumber(np.array(value), 0 if type(value[0]) is not str else None)
-    if kind == "text":
-        return GroupNumber(value, None)
-    number = Decimal(value)
-    exponent = number.as_tuple().exponent
-    scale = max(0, -exponent if isinstance(exponent, int) else 0)
-    return GroupNumber(int(number.scaleb(scale)), scale)
+        return GroupNumber(np.array(value), None if type(value[0]) is str else 0)
+    return GroupNumber(value if kind == "text" else Decimal(value), None)
 
 
 def _compared(operator: str, left: GroupNumber, right: GroupNumber) -> Tensor:
-    if left.scale is not None and right.scale is not None:
-        scale = max(left.scale, right.scale)
-        sides = (each.value * 10 ** (scale - each.scale) for each in (left, right))  # type: ignore[operator]
-        return _COMPARE[operator](*sides)
-    return _COMPARE[operator](_float(left), _float(right))
+    """Return how numbers compare; those on shares are never multiplied, as they might not fit."""
+    if isinstance(right.value, Decimal):
+        return _with_constant(operator, left, right.value)
+    if left.scale is None or right.scale is None:
+        return _COMPARE[operator](left.value, right.value)
+    scale = max(left.scale, right.scale)
+    return _COMPARE[operator](_scaled(left, scale), _scaled(right, scale))
 
 
-def _float(number: GroupNumber) -> Tensor:
-    if number.scale is None:
+def _scaled(number: GroupNumber, scale: int) -> Tensor:
+    """Return numbers in a smaller unit, if they are not: these are labels, which are public."""
+    if number.scale is None or number.scale == scale:
         return number.value
-    if isinstance(number.value, int):
-        return number.value / 10**number.scale
-    return jnp.asarray(number.value).astype("float64") / 10**number.scale
+    factor = 10 ** (scale - number.scale)
+    return np.array([min(max(int(v) * factor, -BEYOND), BEYOND) for v in number.value])
+
+
+def _with_constant(operator: str, number: GroupNumber, constant: Decimal) -> Tensor:
+    """Return how numbers compare with a constant, of which integers see a whole one."""
+    if number.scale is None:
+        return _COMPARE[operator](number.value, float(constant))
+    exact = constant.scaleb(number.scale)
+    rounds = math.ceil if operator in ("ge", "lt") else math.floor
+    whole = min(max(rounds(exact), -BEYOND), BEYOND)
+    if operator in ("eq", "ne") and whole != exact:
+        never = number.value < -BEYOND  # of all that fit
+        return never if operator == "eq" else ~never
+    return _COMPARE[operator](number.value, whole)

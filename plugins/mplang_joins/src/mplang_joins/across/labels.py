@@ -59,7 +59,7 @@ def labels_of(group: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[
 
 def _labels(tree: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[Label, ...] | None:
     tree = tree.unnest()
-    if isinstance(tree, exp.Condition) and isinstance(tree, exp.Predicate | exp.Not):
+    if isinstance(tree, exp.Predicate | exp.Not):
         return (False, True)
     if isinstance(tree, exp.Case):
         return _of_case(tree)

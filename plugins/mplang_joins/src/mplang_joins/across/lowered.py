@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 WHOLE = 61
 """Bits that a sum of integers has at most, so that SPUs compare it in 64."""
 
+MAX_DIGITS = 18
+"""Digits behind the point that an integer of 64 bits holds."""
+
 
 class QueryTables(Protocol):
     """The tables of a query, as :class:`mplang_joins.across.run.Tables` has them."""
@@ -173,6 +176,7 @@ class _Lowering:
         outputs = zip(block.outputs.values(), gives.columns, strict=True)
         columns = [self._column(tree, type) for tree, (_, type) in outputs]
         order = tuple(self._ordered(each, columns) for each in block.order)
+        scales = [_unit(each) for each in self.wanted.values()]
         plan = SharePlan(
             tuple(each.how for each in self.split.parts),
             tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
@@ -181,7 +185,7 @@ class _Lowering:
             self._total(self.split.rows) if block.groups else None,
             self._width(),
             (WHOLE, min(WHOLE, self.bits.field - self.bits.fraction - 3)),
-            tuple(condition_of(each, self._find) for each in block.having),
+            tuple(condition_of(each, self._find, scales) for each in block.having),
         )
         works = [self._bounded(i, each) for i, each in enumerate(self.works)]
         return LoweredQuery(works, kinds, plan, tuple(columns), gives, order)
@@ -197,14 +201,22 @@ class _Lowering:
         part, width = self.split.parts[i], self._width()
         totals = [each.total for each in self.wanted.values() if each.total.scale is None]
         floats = {product.factors[i] for total in totals for product in total.products}
-        of_floats = (self.bits.field - 2 - 2 * self.bits.fraction) // self.sides
-        limbs, most = [], []
+        limbs, most, of_floats = [], [], self._bits_of_floats()
+        if floats and of_floats < 1:
+            raise QueryRefusedError("bound", "the SPU's field has no room for products of floats")
         for position, scale in enumerate(work.query.scales):
             counts = part.factors[position].kind != "sum"
             limbs.append(0 if counts or scale is None else limbs_of(width))
             bits = width if counts else 0
             most.append(min(bits or of_floats, of_floats) if position in floats else bits)
         return replace(work, limbs=tuple(limbs), most=tuple(most))
+
+    def _bits_of_floats(self) -> int:
+        """Return how many bits a factor has before the point, so that products and sums fit."""
+        field, fraction = self.bits
+        product = field - 2 - 2 * fraction
+        total = field - 2 - fraction - self.works[0].rows.bit_length()
+        return min(product, total) // self.sides
 
     def _labels(self) -> Iterator[tuple[Expr, Labels]]:
         """Yield each group with its value in all groups that there may be, the last run fastest."""
@@ -239,7 +251,12 @@ class _Lowering:
         for part, work, i in zip(self.split.parts, self.works, term.factors, strict=True):
             scales += [work.query.scales[i]] if part.how in ("inner", "left") else []
         if None not in scales:
-            return sum(each for each in scales if each is not None)
+            digits = sum(each for each in scales if each is not None)
+            if digits > MAX_DIGITS:
+                raise QueryRefusedError(
+                    "column", f"a product has {digits} digits behind the point; {MAX_DIGITS} fit"
+                )
+            return digits
         if any(scales):
             raise QueryRefusedError(
                 "column", "a decimal is multiplied by a float; cast it to DOUBLE at its party"
@@ -266,7 +283,7 @@ class _Lowering:
                 tree,
             )
         wanted = self.wanted[node]
-        scale = None if wanted.function == "mean" else wanted.total.scale
+        scale = _unit(wanted)
         digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
         fits = type in ("", "double") or (
             scale == digits and type.startswith(("int64", "uint64", "decimal128(38, "))
@@ -292,6 +309,11 @@ class _Lowering:
         if column not in columns:
             columns.append(column)
         return results.ResultOrder(columns.index(column), order.descending, order.nulls_first)
+
+
+def _unit(wanted: AggregatePlan) -> int | None:
+    """Return the power of ten of an aggregate's unit; ``None`` if it is a float."""
+    return None if wanted.function == "mean" else wanted.total.scale
 
 
 def _absent(factor: Factor) -> int:

@@ -48,7 +48,7 @@ def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
         tables: the types of its tables by name.
 
     Raises:
-        QueryRefusedError: a value is none that shares have a offset for.
+        QueryRefusedError: a value is none that shares have a place for.
     """
     reading = _reading(part)
     kinds = _types(reading, part, tables)

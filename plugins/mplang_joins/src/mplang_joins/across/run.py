@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from mplang_joins.across.groups import JoinedGroups
     from mplang_joins.across.lowered import LoweredQuery
 
-BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
-"""Of the ring of an SPU's field."""
-
 
 def takes(device: Device, values: Sequence[MPObject]) -> bool:
     """Return whether a function of values is a query that runs on a device: one of tables alone."""
@@ -59,7 +56,7 @@ def run(
     tables = _Tables(program)
     sql, gives = read_sql(program.pfunc.attrs["code"]), program.pfunc.attrs["gives"]
     try:
-        bits = NumberBits(BITS[device.config.field], device.config.fxp_fraction_bits)
+        bits = NumberBits(device.config.bits, device.config.fxp_fraction_bits)
         lowered = lower(sql, tables, gives, bits)
     except QueryRefusedError as error:
         raise TraceError(f"{at()}{device.name}: the query cannot run: {error}") from error

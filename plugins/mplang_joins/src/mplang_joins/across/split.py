@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
-from mplang_joins.across.block import QueryBlock, QuerySource, aggregates_of
+from mplang_joins.across.block import QueryBlock, QuerySource, aggregates_of, conjuncts
 from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.published import Label
@@ -302,7 +302,7 @@ class _Splitting:
     def _aggregate(self, node: Expr) -> Aggregate:
         where: tuple[Expr, ...] = ()
         if isinstance(node, exp.Filter):
-            where = tuple(_and(node.expression.this))
+            where = conjuncts(node.expression)
             node = node.this
         value = node.this
         if isinstance(node, exp.Count):
@@ -407,15 +407,6 @@ def _multiplied(left: Mapping[int, Expr], right: Mapping[int, Expr]) -> dict[int
         sides = (exp.paren(each[owner].copy()) for each in (left, right))
         both[owner] = exp.Mul(**dict(zip(("this", "expression"), sides, strict=True)))
     return both
-
-
-def _and(condition: Expr) -> Iterator[Expr]:
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        yield from _and(condition.left)
-        yield from _and(condition.right)
-    else:
-        yield condition
 
 
 def _text(tree: Expr) -> str:
