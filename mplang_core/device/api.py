@@ -87,12 +87,16 @@ class Devices(Protocol):
         """Return a device; raise ``ConfigError`` if its kind is not installed."""
 
 
-def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., MPObject]]:
+def device(
+    name: str | None = None, **how: object
+) -> Callable[[Callable[..., Any]], Callable[..., MPObject]]:
     """Return a decorator that runs functions on a device.
 
     Args:
         name: the device. By default the device of the arguments; if they are on several, the
             only one that all of them can move to without consent.
+        **how: how functions of values that stay with their parties are run there, such as
+            ``match="psi"`` for queries over tables of two parties (package mplang-joins).
 
     Returns:
         A decorator of a feop, a Python function, or a :class:`FeProgram`. The decorated function
@@ -132,9 +136,9 @@ def device(name: str | None = None) -> Callable[[Callable[..., Any]], Callable[.
                 if name is None and is_of_controller(fn):
                     return run_here(ctx, fn, args, kwargs)
                 target = _infer(ctx, leaves) if name is None else _device(ctx, name)
-                if is_of_controller(fn):
+                if is_of_controller(fn) and not how:
                     return _map(run_here(ctx, fn, args, kwargs), lambda c, x: _put(c, x, target))
-                result = _run_jointly(ctx, target, fn, leaves, spec)
+                result = _run_jointly(ctx, target, fn, leaves, spec, how)
                 outs, out_spec = flatten(result)
                 return unflatten(out_spec, [ctx.place(out, target) for out in outs])
 
@@ -378,18 +382,24 @@ def _run(ctx: MPContext, target: Device, fn: Callable[..., Any], args: Any, kwar
 
 def _run_jointly(
     ctx: MPContext, target: Device, fn: Callable[..., object], leaves: Sequence[object],
-    spec: PyTreeDef,
+    spec: PyTreeDef, how: Mapping[str, object],
 ) -> object:  # fmt: skip
     """Run a function on values that are brought to the device, or that stay where they are."""
     there = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
     joint = find_joint_run(target, [leaf for leaf in there if isinstance(leaf, MPObject)])
+    unknown = how.keys() - (() if joint is None else joint.options)
+    if unknown:
+        known = "".join(f"; it has {name}=" for name in (joint.options if joint else ()))
+        raise TraceError(
+            f"{at()}{target.name} has no {min(unknown)}= for functions of these values{known}"
+        )
     if joint is None:
         here = [_bring(ctx, leaf, target) for leaf in leaves]
         return _run(ctx, target, fn, *unflatten(spec, here))
     args, kwargs = unflatten(spec, there)
     if any(isinstance(leaf, MPObject) for leaf in flatten(kwargs)[0]):
         fn, args, kwargs = _with_keywords(fn, args, kwargs)
-    return joint.run(target, fn, args, kwargs)
+    return joint.run(target, fn, args, kwargs, **how)
 
 
 def _meta(fn: Any) -> FeMeta | None:

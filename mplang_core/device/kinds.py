@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -179,13 +179,15 @@ class JointRun:
         name: its name, of a family of its plugin, such as ``"joins.queries"``.
         takes: ``takes(device, values)`` returns whether it runs functions of these values on a
             device that they do not move to.
-        run: ``run(device, fn, args, kwargs)`` emits the ops and returns the nest of results, which
-            are on the device.
+        run: ``run(device, fn, args, kwargs, **how)`` emits the ops and returns the nest of results,
+            which are on the device.
+        options: what ``how`` may have, as ``mp.device("SP0", match="psi")`` gives it.
     """
 
     name: str
     takes: Callable[[Device, Sequence[MPObject]], bool]
-    run: Callable[[Device, Callable[..., object], Sequence[object], Mapping[str, object]], object]
+    run: Callable[..., object]
+    options: Sequence[str] = ()
 
 
 device_kinds: Namespace[DeviceKind] = Namespace("device kind")

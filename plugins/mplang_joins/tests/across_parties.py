@@ -14,7 +14,7 @@ import mplang_core as mp
 PARTIES = ("bank", "shop", "lab")
 
 
-def held(rows, keys, **known):
+def held(rows, keys, /, **known):
     """Return a data set in memory, with what its owner publishes.
 
     Args:
@@ -27,29 +27,30 @@ def held(rows, keys, **known):
     return Described(Description(columns=columns, keys=bounds, **known), rows)
 
 
-def program_of(data, query, *, as_table=False):
+def program_of(data, query, *, as_table=False, match="secret"):
     """Return a program that asks a query, and reveals the result to the bank, or gives a table."""
     names = {name: party for party, sets in data.items() for name in sets}
 
     def program():
         tables = {name: mp.dataset(party, name) for name, party in names.items()}
         if isinstance(query, str):
-            made = mp.sql("SP0", query, **{k: v for k, v in tables.items() if f"{{{k}}}" in query})
+            read = {k: v for k, v in tables.items() if f"{{{k}}}" in query}
+            made = mp.sql("SP0", query, match=match, **read)
         else:
-            made = mp.device("SP0")(query)(**tables)
+            made = mp.device("SP0", match=match)(query)(**tables)
         found = mp.reveal(made, to="bank")
         return found.table() if as_table else found
 
     return program
 
 
-def compiled(data, query, protocol="SEMI2K", parties=2, **config):
+def compiled(data, query, protocol="SEMI2K", parties=2, match="secret", **config):
     """Return the program of a query."""
     with mp.Simulator(cluster(protocol, parties, **config), data=data) as sim:
-        return mp.compile(program_of(data, query)).trace(sim)
+        return mp.compile(program_of(data, query, match=match)).trace(sim)
 
 
-def asked(data, query, protocol="SEMI2K", parties=2, **config):
+def asked(data, query, protocol="SEMI2K", parties=2, match="secret", **config):
     """Return the result of a query over data sets of parties, as a list of rows.
 
     Args:
@@ -57,9 +58,10 @@ def asked(data, query, protocol="SEMI2K", parties=2, **config):
         query: SQL, in which a table stands in braces, or a function of Ibis tables by name.
         protocol: of the SPU.
         parties: how many there are.
+        match: how keys are found that are in common.
         **config: of the SPU.
     """
-    program = program_of(data, query)
+    program = program_of(data, query, match=match)
     with mp.Simulator(cluster(protocol, parties, **config), data=data) as sim:
         return mp.fetch(sim, mp.evaluate(sim, program)).to_arrow().to_pylist()
 

@@ -18,28 +18,41 @@ def tables(seed, parties):
     as_text = r.random() < 0.5
     made = {}
     for i, party in enumerate(["bank", "shop", "lab"][:parties]):
-        count = r.choice([0, 1, 5, 20, 60])
-        keys = [r.choice([None, *range(-3, 12)]) for _ in range(count)]
         kind = KINDS["string" if as_text else r.choice(["int64", "int16"])]
-        rows = {
-            "k": pa.array([None if k is None else f"k{k}" if as_text else k for k in keys], kind),
-            "g": pa.array([r.choice(GROUPS) for _ in keys], pa.string()),
-            "n": pa.array([r.randrange(4) for _ in keys], pa.int8()),
-            "x": pa.array([r.choice([None, *range(-9, 30)]) for _ in keys], pa.int32()),
-            "d": pa.array(
-                [Decimal(r.randrange(-900, 900)).scaleb(-2) for _ in keys], pa.decimal128(7, 2)
-            ),
-            "f": pa.array([r.choice([None, r.uniform(-4, 4)]) for _ in keys], pa.float64()),
-            "b": pa.array([r.random() < 0.6 for _ in keys], pa.bool_()),
-        }
-        rows = {name if name == "k" else f"{name}{i}": each for name, each in rows.items()}
-        made[party] = {
-            f"t{party}": held(
-                pa.table(rows), {"k": r.choice([18, 25])},
-                values={f"g{i}": GROUPS}, ranges={f"n{i}": (0, 3)},
-            )
-        }  # fmt: skip
+        made[party] = {f"t{party}": _held(_rows(r, i, kind), i, r.choice([18, 25]))}
     return made
+
+
+def changed(data, party, seed):
+    """Return the same tables with other rows at one party, and what is published as it was."""
+    r = random.Random(seed)
+    ((name, before),) = data[party].items()
+    kind = before.value.column("k").type
+    i = int(before.value.column_names[1][1:])
+    most = before.description.keys["k"].at_most
+    return {**data, party: {name: _held(_rows(r, i, kind), i, most)}}
+
+
+def _held(rows, i, most):
+    return held(rows, {"k": most}, values={f"g{i}": GROUPS}, ranges={f"n{i}": (0, 3)})
+
+
+def _rows(r, i, kind):
+    """Return random rows of a party."""
+    as_text = pa.types.is_string(kind)
+    keys = [r.choice([None, *range(-3, 12)]) for _ in range(r.choice([0, 1, 5, 20, 60]))]
+    rows = {
+        "k": pa.array([None if k is None else f"k{k}" if as_text else k for k in keys], kind),
+        "g": pa.array([r.choice(GROUPS) for _ in keys], pa.string()),
+        "n": pa.array([r.randrange(4) for _ in keys], pa.int8()),
+        "x": pa.array([r.choice([None, *range(-9, 30)]) for _ in keys], pa.int32()),
+        "d": pa.array(
+            [Decimal(r.randrange(-900, 900)).scaleb(-2) for _ in keys], pa.decimal128(7, 2)
+        ),
+        "f": pa.array([r.choice([None, r.uniform(-4, 4)]) for _ in keys], pa.float64()),
+        "b": pa.array([r.random() < 0.6 for _ in keys], pa.bool_()),
+    }
+    return pa.table({name if name == "k" else f"{name}{i}": each for name, each in rows.items()})
 
 
 def query(seed, parties):
@@ -90,14 +103,17 @@ def _value(r, seen):
 
 
 def _aggregate(r, seen):
-    function = r.choice(["sum", "sum", "sum", "avg", "count", "rows", "keys", "median"])
+    function = r.choice(
+        ["sum", "sum", "sum", "avg", "count", "rows", "keys", "median", "min", "max"]
+    )
     if function == "median" and r.random() < 0.8:
         function = "sum"
     if function == "rows":
         return "count(*)"
     if function == "keys":
         return "count(DISTINCT a.k)"
-    made = f"{function}({_value(r, seen)})"
+    value = f"{r.choice('xdf')}{r.choice(seen)}" if function in ("min", "max") else _value(r, seen)
+    made = f"{function}({value})"
     if function == "sum" and r.random() < 0.15:
         made += f" FILTER (WHERE {_condition(r, r.choice(seen))})"
     return made

@@ -53,6 +53,24 @@ QUERIES = {
     "decimals": f"SELECT sum(p.pay * s.price) AS a, sum(p.pay) AS b {JOIN}",
     "means": f"SELECT avg(s.price) AS a, avg(p.pay) AS b, avg(s.weight) AS c {JOIN}",
     "floats": f"SELECT sum(s.weight * p.debt) AS a {JOIN}",
+    "the least and the largest":
+        f"SELECT min(price) AS a, max(debt) AS b, max(pay) AS c, min(weight) AS d {JOIN}",
+    "the largest of groups":
+        f"SELECT city, kind, max(pay) AS a, min(p.debt) AS b {JOIN} GROUP BY city, kind",
+    "the largest where something holds":
+        f"SELECT city, max(price) FILTER (WHERE kind = 2) AS a, count(*) AS n {JOIN} GROUP BY city "
+        "HAVING min(price) < 40",
+    "the largest of a left join":
+        "SELECT max(debt) AS a, min(price) AS b FROM {people} p LEFT JOIN {sales} s ON p.id = s.who",
+    "the first groups":
+        f"SELECT city, kind, sum(price) AS a {JOIN} GROUP BY city, kind ORDER BY a DESC LIMIT 2",
+    "the first groups by several keys":
+        f"SELECT kind, max(debt) AS a, count(*) AS n {JOIN} GROUP BY kind "
+        "ORDER BY a DESC NULLS LAST, kind DESC LIMIT 2",
+    "the first groups of those that are left": "SELECT * FROM (SELECT city, kind, sum(price) AS a "
+        f"{JOIN} GROUP BY city, kind HAVING sum(price) < 60) ORDER BY city DESC, kind LIMIT 3",
+    "fewer groups than the first ones":
+        f"SELECT city, count(*) AS n {JOIN} GROUP BY city ORDER BY city LIMIT 9",
     "sums of products": f"SELECT sum(p.debt * s.price - (p.debt - 3 * s.price)) AS a {JOIN}",
     "groups of both": f"SELECT city, kind, sum(price) AS a {JOIN} GROUP BY city, kind",
     "a group that is computed":

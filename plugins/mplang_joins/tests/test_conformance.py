@@ -31,6 +31,30 @@ def reduced(tokens, there, n):
     return right and (tokens % 2 == 1).all() and there.tolist() == [1, 1, 0, 0]
 
 
+UNITS = pa.table(
+    {"id": ["a", None, "a", "b"], "g": ["u", "u", "u", "v"], "n": [5, 6, -7, None]},
+    schema=pa.schema([("id", pa.string()), ("g", pa.string()), ("n", pa.int8())]),
+)
+
+
+def made_units(x):
+    """A unit in each group: whether it is there; sum, size, count of tenths, and if it has any."""
+    right = [[1, 0, 0], [0, 1, 0], [-20, 0, 0], [0, 0, 0], [120, 0, 0], [0, 0, 0], [2, 0, 0],
+             [0, 0, 0], [1, 0, 0], [0, 0, 0]]  # fmt: skip
+    return (x[0] % 2 == 1).all() and x[1:].tolist() == right
+
+
+COMMON = pa.table({"id": ["c", "a"], "match": [0, 1]})
+
+
+def placed(there, n):
+    return there.tolist() == [0, 1, 1, 0] and n.tolist() == [
+        [[0, 0, 6, 0], [0, 7, 0, 0], [0, 5, 0, 0]],
+        [[0, 0, 2, 0], [0, 3, 0, 0], [0, 1, 0, 0]],
+        [[0, 0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0]],
+    ]
+
+
 def entered(tokens, there, n):
     return (tokens % 2 == 1).all() and there.tolist() == [1, 1, 0] and n.tolist() == [5, 6, 0]
 
@@ -49,17 +73,42 @@ SAMPLES = (
         "joins.reduced",
         np.arange(32, dtype=np.uint8),
         Of(arrow.type_of(REDUCED), REDUCED),
-        attrs={
-            **ATTRS,
-            "code": "group",
-            "groups": 3,
-            "rows": 4,
-            "limbs": (2,),
-            "width": 2,
-            "most": (3,),
-        },
+        attrs={**ATTRS, **GROUPED},
         random=True,
         expect=reduced,
+    ),
+    Sample(
+        "joins.placed",
+        Of(arrow.type_of(REDUCED), REDUCED),
+        Of(arrow.type_of(COMMON), COMMON),
+        attrs={
+            "on": ATTRS["on"],
+            "kinds": ATTRS["kinds"],
+            "columns": ("n",),
+            "keeps": True,
+            **GROUPED,
+        },
+        expect=placed,
+    ),
+    Sample(
+        "joins.units",
+        np.arange(32, dtype=np.uint8),
+        Of(arrow.type_of(UNITS), UNITS),
+        attrs={
+            "on": ("id",),
+            "kinds": (("string", 0),),
+            "by": (("g", ("u", "v")),),
+            "functions": (("n", ("mean",)), ("id", ("units",))),
+            "scales": (1, 0),
+            "bits": 20,
+            "counts": 9,
+            "bounded": True,
+            "side": 1,
+            "sides": 2,
+            "rows": 3,
+        },
+        random=True,
+        expect=made_units,
     ),
     Sample(
         "joins.group_table",

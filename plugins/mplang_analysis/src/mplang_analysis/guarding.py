@@ -84,6 +84,99 @@ class GuardRule:
         return self.rule(op)
 
 
+class Prepared(NamedTuple):
+    """What an op makes of a table for a guard on shares.
+
+    Attributes:
+        family: the family of that guard, which rules name.
+        unit: the column by which rows of several parties are joined, whose values it counts.
+        uses: for each column of the table what it is used for: ``by``, or functions.
+        waits: the form of what it makes: that guard names the same.
+    """
+
+    family: str
+    unit: str
+    uses: Mapping[str, Sequence[str]]
+    waits: str
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """Interface of an op that makes of a table, at its party, what a guard on shares takes."""
+
+    def prepared(self, op: Operation) -> Prepared:
+        """Return what it makes of its operand that is a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRule:
+    """A function as the interface :class:`Prepares`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op)``.
+    """
+
+    rule: Callable[[Operation], Prepared]
+
+    def prepared(self, op: Operation) -> Prepared:
+        """Return what the function does."""
+        return self.rule(op)
+
+
+@runtime_checkable
+class Splits(Protocol):
+    """Interface of an op whose results are shares of its operand, with nothing changed in it."""
+
+    def splits(self, op: Operation) -> bool:
+        """Return whether they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRule:
+    """That results are shares of the operand, as the interface :class:`Splits`."""
+
+    def splits(self, op: Operation) -> bool:
+        """Return that they are."""
+        return True
+
+
+class ShareGuard(NamedTuple):
+    """What a guard on shares does.
+
+    Attributes:
+        waits: for each operand the form of what a party made of a table.
+        k: how many distinct units are at least in what it tells.
+        max_share: the largest part of a number that is one unit's, in millionths.
+    """
+
+    waits: Sequence[str]
+    k: int
+    max_share: int = WHOLE
+
+
+@runtime_checkable
+class GuardsShares(Protocol):
+    """Interface of an op on shares that aggregates what parties made of tables for it."""
+
+    def share_guard(self, op: Operation) -> ShareGuard:
+        """Return what the op does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGuardRule:
+    """A function as the interface :class:`GuardsShares`, for ``OpDef(interfaces=[…])``.
+
+    Attributes:
+        rule: ``rule(op)``.
+    """
+
+    rule: Callable[[Operation], ShareGuard]
+
+    def share_guard(self, op: Operation) -> ShareGuard:
+        """Return what the function does."""
+        return self.rule(op)
+
+
 @runtime_checkable
 class Matches(Protocol):
     """Interface of an op among parties that matches tables of one party each.

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mplang_analysis.guarding import Declassifies, Matches, Spend
-from mplang_analysis.labels import DATA_SET, PUBLIC, Label
+from mplang_analysis.guarding import Declassifies, GuardsShares, Matches, Prepares, Spend
+from mplang_analysis.labels import DATA_SET, PUBLIC, Label, Source
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin, Selection, selected
 from mplang_analysis.party_names import quoted_line
 from mplang_analysis.transfer import Fact
-from mplang_analysis.vouched import columns_of, guarding_of, keys_of, lineage_of
+from mplang_analysis.vouched import (
+    columns_of,
+    guarding_of,
+    keys_of,
+    lineage_of,
+    prepared_by,
+    share_guard_of,
+)
 from mplang_analysis.words import When
 from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
 
 _LOOPS = {When.PER_ITERATION, When.ANY_NUMBER}
+_NOT_AS_GIVEN = (
+    "its table is not of rows as a data set gives them: only filters, the choice of columns, "
+    "semi_join and anti_join may come before"
+)
 
 
 @dataclass(slots=True)
@@ -54,6 +66,7 @@ class Guards:
         if not self.are_there:
             return outs
         rule, guard = interface_of(op, HasLineage), interface_of(op, Declassifies)
+        prepares = interface_of(op, Prepares)
         for rank in parties:
             given = [fact.get(rank, PUBLIC) for fact in ins]
             if rule is not None:
@@ -66,11 +79,64 @@ class Guards:
                     ]
             if guard is not None:
                 found = self._through(op, guard, given[0].lineage, line, when)
-                outs = [
-                    {**fact, rank: fact[rank].guarded(found)} if rank in fact else fact
-                    for fact in outs
-                ]
+                outs = _guarded(outs, rank, found)
+            if prepares is not None:
+                outs = _guarded(outs, rank, self._waiting(op, prepares, given, line, when))
         return outs
+
+    def _waiting(
+        self,
+        op: Operation,
+        rule: Prepares,
+        given: Sequence[Label],
+        line: Location | None,
+        when: Sequence[str],
+    ) -> Mapping[Origin, Guard]:
+        """Return by what a guard on shares is waited for that is to take what an op makes."""
+        says = prepared_by(op, rule)
+        lineage = next((each.lineage for each in given if each.lineage is not None), None)
+        found: Mapping[Origin, Guard] = {}
+        if lineage is None:
+            why = _NOT_AS_GIVEN
+        elif not _LOOPS.isdisjoint(when):
+            why = "it runs in a loop, so nobody can say which turn's rows are counted"
+        else:
+            found, why = lineage.prepares(says.family, says.unit, says.uses, says.waits)
+        self._remark(op, line, why)
+        return found
+
+    def on_shares(
+        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], line: Location | None
+    ) -> list[Fact]:
+        """Return labels of results of a guard on shares, if its operands were made for it.
+
+        Args:
+            op: an op that parties run together.
+            ins: its operands.
+            outs: its results.
+            line: the user's line.
+        """
+        rule = interface_of(op, GuardsShares)
+        if rule is None or not self.are_there:
+            return outs
+        says = share_guard_of(op, rule)
+        why = _why_not(ins, says.waits)
+        self._remark(op, line, why)
+        if why:
+            return outs
+        found = {
+            origin: guard._replace(k=says.k, max_share=says.max_share, waits="")
+            for origin, guard in _waited(ins).items()
+        }
+        return [
+            {r: replace(x, sources=x.guarded(found).sources) for r, x in fact.items()}
+            for fact in outs
+        ]
+
+    def _remark(self, op: Operation, line: Location | None, why: str) -> None:
+        if why:
+            at = f" at {quoted_line(str(line))}" if line else ""
+            self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
 
     def _through(
         self,
@@ -84,19 +150,14 @@ class Guards:
         given = guarding_of(op, guard)
         found: Mapping[Origin, Guard] = {}
         if lineage is None:
-            why = (
-                "its table is not of rows as a data set gives them: only filters, the choice of "
-                "columns, semi_join and anti_join may come before"
-            )
+            why = _NOT_AS_GIVEN
         elif given.epsilon and not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say how much of a budget it uses up"
         else:
             found, why = lineage.guards(
                 op.dialect, given.units, given.uses, given.k, given.max_share
             )
-        at = f" at {quoted_line(str(line))}" if line else ""
-        if why:
-            self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
+        self._remark(op, line, why)
         if given.epsilon:
             self.spends += [
                 Spend(
@@ -125,9 +186,7 @@ class Guards:
             why = "its table is not of rows as a data set gives them"
             if lineage is not None:
                 guards[i], why = lineage.matches(op.dialect, keys, *bounds)
-            if why:
-                at = f" at {quoted_line(str(line))}" if line else ""
-                self.remarks[f"{op.opcode}{at} does not count: {why}"] = None
+            self._remark(op, line, why)
         return guards
 
     def of_matched(
@@ -216,6 +275,35 @@ def _dropped(
     return {origin: guard for origin, guard in guards.items() if origin in matched - left}
 
 
+def _why_not(ins: Sequence[Fact], waits: Sequence[str]) -> str:
+    """Return why operands of a guard on shares are not what parties made for it; else nothing."""
+    sources = [frozenset[Source]().union(*(x.sources for x in fact.values())) for fact in ins]
+    forms = [{guard.waits for s in found for guard in s.guards} - {""} for found in sources]
+    if forms != [{form} for form in waits]:
+        return "an operand is not what a party made of a table for it"
+    twice = Counter(each for found in sources for each in {s.origin.data_set for s in found})
+    if any(count > 1 for count in twice.values()):
+        return "one data set is in two of its operands, and could decide by one person on others"
+    return ""
+
+
+def _waited(ins: Sequence[Fact]) -> Mapping[Origin, Guard]:
+    """Return by what a guard on shares is waited for, of data for which that is so on all paths."""
+    found: dict[Origin, Guard] = {}
+    loose = set[Origin]()
+    for source in (each for fact in ins for label in fact.values() for each in label.sources):
+        waiting = [guard for guard in source.guards if guard.waits]
+        if len(waiting) == 1 and found.setdefault(source.origin, waiting[0]) == waiting[0]:
+            continue
+        loose.add(source.origin)
+    return {origin: guard for origin, guard in found.items() if origin not in loose}
+
+
+def _guarded(outs: Sequence[Fact], rank: int, guards: Mapping[Origin, Guard]) -> list[Fact]:
+    """Return labels of results in which a party's data went through guards."""
+    return [{**f, rank: f[rank].guarded(guards)} if rank in f else f for f in outs]
+
+
 def _only(fact: Fact) -> Label:
     """Return the label of a value that one party holds."""
     return next(iter(fact.values()), PUBLIC)
@@ -229,7 +317,5 @@ def _loose(operands: Sequence[Label]) -> list[Origin]:
 def has_guards(program: Program) -> bool:
     """Return whether a program has guards, or matches."""
     ops = {op.opcode: op for op in program.graph.walk()}  # programs have few opcodes
-    return any(
-        interface_of(op, Declassifies) is not None or interface_of(op, Matches) is not None
-        for op in ops.values()
-    )
+    kinds = (Declassifies, Prepares, Matches)
+    return any(interface_of(op, kind) is not None for op in ops.values() for kind in kinds)

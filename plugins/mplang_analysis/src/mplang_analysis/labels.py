@@ -80,6 +80,12 @@ class Source:
         """What it is, whatever it went through."""
         return Origin(self.party, self.name)
 
+    def settled(self) -> Source:
+        """Return it without guards that are waited for: they are of the same program."""
+        if not any(guard.waits for guard in self.guards):
+            return self
+        return replace(self, guards=tuple(each for each in self.guards if not each.waits))
+
 
 class Changer(NamedTuple):
     """Who can change a value, and nobody notices.
@@ -202,6 +208,12 @@ class Label:
             multiplied=self.multiplied,
         )
 
+    def settled(self) -> Label:
+        """Return it without guards that are waited for, which count for nothing."""
+        if not any(guard.waits for source in self.sources for guard in source.guards):
+            return self
+        return replace(self, sources=frozenset(each.settled() for each in self.sources))
+
     def unlike(self) -> Label:
         """Return the label of something else that is made of it, and has no lineage."""
         return self if self.lineage is None else replace(self, lineage=None)
@@ -223,7 +235,7 @@ class Label:
         Args:
             program: the digest of the program.
         """
-        sources = self.sources
+        sources = self.settled().sources
         keys = frozenset(key.removeprefix(NEW) for key in self.keys)
         if len(sources) > MAX_ENTRIES:
             sources = frozenset(Source(s.party, Mask.of(s.party), SEVERAL) for s in sources)
@@ -241,7 +253,7 @@ class Label:
         return [
             [
                 [s.party, list(s.known_to), s.name, [_listed(each) for each in s.guards]]
-                for s in sorted(self.sources)
+                for s in sorted(self.settled().sources)
             ],
             [list(piece) for piece in sorted(self.pieces)],
             [list(piece) for piece in sorted(self.derived)],
@@ -345,7 +357,7 @@ def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:
 
 
 def _listed(guard: Guard) -> list[Any]:
-    bounds = guard[GUARD_FIELDS:]
+    bounds = guard[GUARD_FIELDS : GUARD_FIELDS + 3]  # it waits for no other one
     while bounds and bounds[-1] == (WHOLE, 0, 0)[len(bounds) - 1]:  # what a peer takes for granted
         bounds = bounds[:-1]
     fields = (*guard[:GUARD_FIELDS], *bounds)

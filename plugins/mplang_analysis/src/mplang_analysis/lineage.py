@@ -50,6 +50,8 @@ class Guard(NamedTuple):
         max_share: the largest part of a number that is one unit's, in millionths.
         tried: of a match how many keys others bring at most; 0 if nothing bounds it.
         least: of a match how many are in common at least, or nothing is told.
+        waits: on which form of shares a guard has to take the data first; it counts for nothing
+            until then. Empty if it went through one.
     """
 
     op: str
@@ -60,6 +62,7 @@ class Guard(NamedTuple):
     max_share: int = WHOLE
     tried: int = 0
     least: int = 0
+    waits: str = ""
 
 
 Cell: TypeAlias = tuple[int, str]
@@ -190,6 +193,28 @@ class Lineage:
             functions = tuple(sorted(self.functions))
             found[origin] = Guard(op, tuple(mine), k, tuple(sorted(used)), functions, max_share)
         return found, ""
+
+    def prepares(
+        self, op: str, unit: str, uses: Mapping[str, Sequence[str]], waits: str
+    ) -> tuple[Mapping[Origin, Guard], str]:
+        """Return by what a guard on shares is waited for, and why it will not count otherwise.
+
+        Args:
+            op: the family of that guard.
+            unit: the column by which rows of several parties are joined, and by whose distinct
+                values it counts.
+            uses: for each column of the table what it is used for.
+            waits: the form of the shares.
+        """
+        found, why = self.guards(op, [unit], uses, 1)
+        matched = {Role.UNIT, Role.MATCH}
+        return {
+            origin: guard._replace(
+                k=0, waits=waits,
+                uses=tuple(sorted({*guard.uses, *(matched if Role.UNIT in guard.uses else ())})),
+            )
+            for origin, guard in found.items()
+        }, why  # fmt: skip
 
     def matches(
         self, op: str, keys: Sequence[str], tried: int = 0, least: int = 0

@@ -160,7 +160,7 @@ class Recorder:
         found = list(with_sizes(self.events, self.read))
         for tally in (self._durations, self._failures, self._changes):
             found += tally.events()
-        return found
+        return [each._replace(label=each.label.settled()) for each in found]
 
     def read(self, event: Event) -> Label | None:
         """Return the label of what the receiver of an event reads; ``None`` if it cannot."""

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from mplang_analysis import op_traits, transfer
 from mplang_analysis.changes import NOBODY, changes_of
 from mplang_analysis.event import Event
+from mplang_analysis.guarding import Splits
 from mplang_analysis.guards import Guards, has_guards
 from mplang_analysis.holdings import Holding, Holdings, contains
 from mplang_analysis.labels import (
@@ -251,7 +252,7 @@ class Flow:
         if published:
             outs = transfer.opened(op, outs)
         if together or op.regions:
-            return outs
+            return self.guards.on_shares(op, ins, outs, scope.location)
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
 
     def _brought(self, seen: Fact, scope: Scope) -> Label:
@@ -325,6 +326,8 @@ class Flow:
         for rank in (rank for rank in seen if rank in holders):
             path = scope.path if together or among else f"{scope.path}@{rank}"
             label, form = seen[rank].unlike(), op_traits.base_of(kind).form
+            if interface_of(op, Splits) is None:  # what was made for a guard is changed
+                label = label.settled()
             keys = self._keys(op, takes, op_traits.base_of(kind), label, path)
             if keys != label.keys:
                 label = dataclasses.replace(label, keys=keys)

@@ -108,7 +108,13 @@ def forwarded(
 def merge(facts: Sequence[Fact]) -> Fact:
     """Join facts of which each party's copy may come."""
     ranks = sorted({rank for fact in facts for rank in fact})
-    return {rank: union(fact[rank] for fact in facts if rank in fact) for rank in ranks}
+    return {rank: _either([fact[rank] for fact in facts if rank in fact]) for rank in ranks}
+
+
+def _either(labels: Sequence[Label]) -> Label:
+    """Return the label of one of some copies; one that was made for a guard only if all were."""
+    found = union(labels)
+    return found if all(each == found for each in labels) else found.settled()
 
 
 def under(fact: Fact, control: Label) -> Fact:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mplang_analysis import op_traits
-from mplang_analysis.guarding import WHOLE, Declassifies, Guarding, Matches
+from mplang_analysis.guarding import (
+    WHOLE,
+    Declassifies,
+    Guarding,
+    GuardsShares,
+    Matches,
+    Prepared,
+    Prepares,
+    ShareGuard,
+)
 from mplang_analysis.lineage import HasLineage, Lineage, Origin
-from mplang_analysis.words import GROUP_OF_WORDS, Role, What, is_condition
+from mplang_analysis.words import GROUP_OF_WORDS, Role, What, is_condition, words_of
 from mplang_core import MPType, TableType
 from mplang_core.ext import Message, Operation, VerifyError
 
@@ -63,6 +72,44 @@ def guarding_of(op: Operation, guard: Declassifies) -> Guarding:
     if not found.units:
         raise _refused(op, "Declassifies", "no unit, so it counts nobody")
     _check_uses(op, guard, {use for of in found.uses.values() for use in of} - {Role.BY})
+    return found
+
+
+def prepared_by(op: Operation, rule: Prepares) -> Prepared:
+    """Return what an op says that it makes of a table for a guard on shares.
+
+    Raises:
+        VerifyError: it names columns that the table does not have, or functions that no installed
+            guard of the family has.
+    """
+    found = rule.prepared(op)
+    tables = [there for value in op.inputs if (there := columns_of(value.type))]
+    if len(tables) != 1 or not {found.unit, *found.uses} <= set(tables[0]):
+        what = f"columns of one table among its operands, got {found.unit!r}, {list(found.uses)}"
+        raise _refused(op, "Prepares", what)
+    used = {use for of in found.uses.values() for use in of} - {Role.BY}
+    known = {each.name for each in words_of(found.family).functions}
+    if not used <= known:
+        what = (
+            f"the functions {sorted(used - known)}, and {found.family!r} declares {sorted(known)}"
+        )
+        raise _refused(op, "Prepares", what)
+    if not found.waits:
+        raise _refused(op, "Prepares", "nothing of the form of what it makes")
+    return found
+
+
+def share_guard_of(op: Operation, rule: GuardsShares) -> ShareGuard:
+    """Return what a guard on shares says of itself.
+
+    Raises:
+        VerifyError: it names not one form for each operand, or numbers out of their range.
+    """
+    found = rule.share_guard(op)
+    if len(found.waits) != len(op.inputs) or not all(found.waits):
+        raise _refused(op, "GuardsShares", f"{len(found.waits)} of {len(op.inputs)} operands")
+    if found.k < 1 or not 0 < found.max_share <= WHOLE:
+        raise _refused(op, "GuardsShares", f"numbers out of their range: {found}")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from mplang_analysis import WHOLE
@@ -14,17 +14,35 @@ from mplang_core import MPObject
 from mplang_core.ext import TraceError, at
 
 Wanted: TypeAlias = str | tuple[str, str]
+Aggregates: TypeAlias = tuple[tuple[str, str, str], ...]
+
+
+@runtime_checkable
+class HasUnits(Protocol):
+    """Units that a guard aggregates elsewhere than at one party, such as on secret shares."""
+
+    def guarded(
+        self, *, k: int, by: Sequence[str], aggregates: Aggregates, max_share: int | None
+    ) -> Any:
+        """Return aggregates over ``k`` units and more.
+
+        Args:
+            k: how many different units each number is made of, at least.
+            by: columns to group by.
+            aggregates: name, function and column of each aggregate.
+            max_share: the largest part of a number that one unit adds, in millionths.
+        """
 
 
 def aggregate(
     table: Any,
     *,
-    unit: str,
+    unit: str = "",
     k: int,
     by: Sequence[str] = (),
     max_share: float | None = None,
     **aggregates: Wanted,
-) -> MPObject:
+) -> Any:
     """Return aggregates of a table of one party, without groups of less than ``k`` persons.
 
     Rules of owners count on it (``context.declassifiers``, ``context.k``) if the table has rows as
@@ -32,8 +50,10 @@ def aggregate(
     before, and nothing that computes a column which is aggregated or grouped by.
 
     Args:
-        table: a table at one party.
-        unit: the column that tells whose rows these are. Rows without it are left out.
+        table: a table at one party; or what several parties have in common, as ``mp.overlap`` of
+            the package mplang-joins gives it.
+        unit: the column that tells whose rows these are. Rows without it are left out. An overlap
+            has its own.
         k: how many different units each number of the result is made of, at least.
         by: columns to group by; one group of all rows if there are none.
         max_share: the largest part of a number that one unit adds, such as 0.5, to a millionth.
@@ -45,7 +65,7 @@ def aggregate(
             floats that are not finite, count as missing.
 
     Returns:
-        A table at that party: the columns of ``by``, then the aggregates, in the order of the
+        A table at that party, or groups on secret shares of an overlap: the columns of ``by``, then the aggregates, in the order of the
         groups. A group is left out if any of its numbers is made of less than ``k`` units, or one
         of them adds more than ``max_share``.
 
@@ -64,16 +84,33 @@ def aggregate(
         ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
         [{'n': 3, 'pay': 15.0}]
     """
-    from mplang_guard.ops import guarded  # which its plugin registers, and takes back if it fails
-
     if isinstance(by, str) or not isinstance(by, Sequence):
         raise TraceError(
             f"{at()}guard.aggregate: by is a list of columns, such as ['city'], got {by!r}"
         )
     number: Any = k
     k = number.item() if isinstance(number, np.generic) else k
-    bound = {} if max_share is None else {"max_share": _millionths(max_share)}
+    share = None if max_share is None else _millionths(max_share)
     wanted = tuple((name, *_function(name, given)) for name, given in aggregates.items())
+    if isinstance(table, HasUnits):
+        if unit:
+            raise TraceError(f"{at()}guard.aggregate: units in common have their own column; "
+                             f"leave unit={unit!r} out")  # fmt: skip
+        return table.guarded(k=k, by=tuple(by), aggregates=wanted, max_share=share)
+    if not unit:
+        raise TraceError(
+            f"{at()}guard.aggregate: unit is the column that tells whose rows these are"
+        )
+    return _of_table(table, unit, k, by, wanted, share)
+
+
+def _of_table(
+    table: Any, unit: str, k: int, by: Sequence[str], wanted: Aggregates, share: int | None
+) -> MPObject:
+    """Return aggregates of a table of one party."""
+    from mplang_guard.ops import guarded  # which its plugin registers, and takes back if it fails
+
+    bound = {} if share is None else {"max_share": share}
     run = mp.device()(guarded)
     made: MPObject = run(table, unit=unit, k=k, by=tuple(by), aggregates=wanted, **bound)
     return made

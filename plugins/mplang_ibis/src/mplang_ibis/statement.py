@@ -17,7 +17,9 @@ from mplang_ibis.sql import check_names
 from mplang_ibis.sql_text import filled, located
 
 
-def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject) -> MPObject:
+def sql(
+    party: str, text: str, /, *, dialect: str = "duckdb", match: str = "", **tables: MPObject
+) -> MPObject:
     """Return the result of one SELECT over tables of a party, or of several parties.
 
     With an SPU, such as ``"SP0"``, the tables are those of several parties and stay there; what is
@@ -32,6 +34,7 @@ def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject
             another column or number is written as it is.
         dialect: the dialect of the text: DuckDB's, which the party runs, or another one by
             sqlglot's name (``"postgres"``, ``"mysql"``, ``"spark"``, …), which is translated.
+        match: on an SPU ``"secret"``, the default, or ``"psi"``: see :func:`mplang_joins.join`.
         **tables: the tables that it reads, which are at that party.
 
     Returns:
@@ -67,7 +70,7 @@ def sql(party: str, text: str, /, *, dialect: str = "duckdb", **tables: MPObject
                 f"{at()}mp.sql: {name!r} is no table, but {kind}; tables stand behind the text by "
                 "keyword, numbers and texts in it"
             )
-    run = mp.device(device)(ibis_sql)
+    run = mp.device(device, **({"match": match} if match else {}))(ibis_sql)
     made: MPObject = run(*tables.values(), text=text, names=tuple(tables), dialect=dialect)
     return made
 

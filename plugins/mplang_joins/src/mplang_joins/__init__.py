@@ -2,6 +2,7 @@
 
 from mplang_joins.across.groups import JoinedGroups
 from mplang_joins.frontend import join
+from mplang_joins.in_common import Overlap, overlap
 from mplang_joins.rows import JoinedRows
 
-__all__ = ["JoinedGroups", "JoinedRows", "join"]
+__all__ = ["JoinedGroups", "JoinedRows", "Overlap", "join", "overlap"]

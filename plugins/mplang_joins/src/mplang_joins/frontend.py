@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, get_args
-
-from mplang_match.ext import key_columns, published_keys
-from mplang_spu import SpuConfig
+from typing import Any, get_args
 
 import mplang_core as mp
-from mplang_core import ClusterSpec, MPObject, TableType
-from mplang_core.ext import (
-    Device,
-    TraceError,
-    at,
-    context_of,
-    device_kinds,
-    device_of_party,
-    the_holder,
-)
-from mplang_joins.keys import key_kinds
+from mplang_core import MPObject
+from mplang_core.ext import Device, TraceError, at
 from mplang_joins.on_shares import on_shares, salts
-from mplang_joins.ops import MAX_ROWS, MAX_SIDES, Kinds, enter
+from mplang_joins.ops import enter
 from mplang_joins.rows import How, JoinedRows, Side
-
-On: TypeAlias = str | Sequence[str | tuple[str, ...]]
+from mplang_joins.sides import JoinSides, On, OwnedTable
 
 
 def join(
@@ -85,14 +72,12 @@ def join(
     """
     if how not in get_args(How):
         raise TraceError(f"{at()}join: how is one of {', '.join(get_args(How))}, got {how!r}")
-    sides = _sides(tables)
-    keys = _keys(on, sides)
+    sides, keys, kinds, bounds, spu = JoinSides.of("join", tables, on, rows, to)
     shared = _shared(sides, keys, how)
-    spu = _spu(sides, to)
-    attrs = {"kinds": _kinds(sides, keys), "sides": len(sides)}
+    attrs = {"kinds": kinds, "sides": len(sides)}
     entered: list[Any] = []
     drawn = salts([each.device for each in sides])
-    for i, bound in enumerate(_bounds({} if rows is None else rows, sides, keys)):
+    for i, bound in enumerate(bounds):
         fields = {"on": tuple(keys[i]), "columns": tuple(shared[i]), "side": i, "rows": bound}
         made = mp.device(sides[i].device)(enter)(drawn[i], sides[i].table, **attrs, **fields)
         tokens, there, *values = made
@@ -102,90 +87,9 @@ def join(
     return _aligned(spu, entered, how, [each.party for each in sides[1:]])
 
 
-class _Owned(NamedTuple):
-    """A table, the party that brings it, and the device of that."""
-
-    table: MPObject
-    party: str
-    device: str
-
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The types of its columns."""
-        kind = self.table.base_type
-        assert isinstance(kind, TableType)
-        return dict(kind.columns)
-
-
-def _sides(tables: Sequence[Any]) -> list[_Owned]:
-    for each in tables:
-        if not isinstance(each, MPObject) or not isinstance(each.base_type, TableType):
-            raise TraceError(
-                f"{at()}join takes tables at their parties, got {each!r:.60}: name a data set of "
-                "the party, or have it put the table on its device first"
-            )
-    if not 2 <= len(tables) <= MAX_SIDES:
-        raise TraceError(f"{at()}join takes 2 to {MAX_SIDES} tables, got {len(tables)}")
-    cluster = context_of(*tables).cluster_spec
-    assert isinstance(cluster, ClusterSpec)
-    names = [cluster.nodes[the_holder(each)].name for each in tables]
-    for name in names:
-        if names.count(name) > 1:
-            raise TraceError(
-                f"{at()}join: two tables are those of {name}; join these first, on a device of its "
-                "own, as any two tables"
-            )
-    devices = [device_of_party(cluster, name).name for name in names]
-    return [_Owned(*each) for each in zip(tables, names, devices, strict=True)]
-
-
-def _spu(sides: Sequence[_Owned], to: str | None) -> Device:
-    cluster = sides[0].table.ctx.cluster_spec
-    assert isinstance(cluster, ClusterSpec)
-    known = [name for name, spec in cluster.devices.items() if spec.kind in device_kinds]
-    spus = [each for each in map(cluster.device, known) if isinstance(each.config, SpuConfig)]
-    named = spus if to is None else [each for each in spus if each.name == to]
-    if len(named) == 1:
-        return named[0]
-    if not spus:
-        raise TraceError(f"{at()}join: the cluster has no SPU to join on")
-    names = " or ".join(each.name for each in spus)
-    raise TraceError(f"{at()}join: to names the SPU that it joins on, {names}, got {to!r}")
-
-
-def _keys(on: On, sides: Sequence[_Owned]) -> list[list[str]]:
-    """Return the columns of each table's key."""
-    parts = key_columns(on, len(sides))
-    if not parts:
-        raise TraceError(
-            f"{at()}join: on is a column, a list of them, or of tuples with one of each of the "
-            f"{len(sides)} tables, as [('id', 'customer')], got {on!r}"
-        )
-    keys = [list(each) for each in zip(*parts, strict=True)]
-    for side, columns in zip(sides, keys, strict=True):
-        for column in columns:
-            if column not in side.columns:
-                raise TraceError(
-                    f"{at()}join: the table of {side.party} has no column {column!r}, but "
-                    f"{', '.join(side.columns)}"
-                )
-    return keys
-
-
-def _kinds(sides: Sequence[_Owned], keys: Sequence[Sequence[str]]) -> Kinds:
-    """Return by which kind each column of the key is compared."""
-    kinds: list[tuple[str, int]] = []
-    for columns in zip(*keys, strict=True):
-        types = [side.columns[column] for side, column in zip(sides, columns, strict=True)]
-        try:
-            kinds += key_kinds([[each] for each in types])
-        except TypeError as error:
-            named = ", ".join(f"{name!r}" for name in columns)
-            raise TraceError(f"{at()}join: columns {named}: {error}") from None
-    return tuple(kinds)
-
-
-def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) -> list[list[str]]:
+def _shared(
+    sides: Sequence[OwnedTable], keys: Sequence[Sequence[str]], how: How
+) -> list[list[str]]:
     """Return the columns of each table beside its key that the result has."""
     first = [True, *[how in ("inner", "left")] * (len(sides) - 1)]
     shared: list[list[str]] = []
@@ -200,34 +104,6 @@ def _shared(sides: Sequence[_Owned], keys: Sequence[Sequence[str]], how: How) ->
                 )
             owner[name] = side.party
     return shared
-
-
-def _bounds(
-    rows: Mapping[str, int], sides: Sequence[_Owned], keys: Sequence[Sequence[str]]
-) -> list[int]:
-    """Return how many rows each table has at most."""
-    names = [side.party for side in sides]
-    if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
-        raise TraceError(
-            f"{at()}join: rows is a number of rows by party, rows={{{names[0]!r}: 1200}}, got "
-            f"{rows!r}"
-        )
-    bounds = []
-    for side, columns in zip(sides, keys, strict=True):
-        bound = rows.get(side.party, published_keys(side.table, side.party, columns))
-        if bound is None:
-            raise TraceError(
-                f"{at()}join: how many rows the table of {side.party} has at most is not known: "
-                f"say rows={{{side.party!r}: 1200}}, or let its owner publish keys: or rows: of "
-                "the data set"
-            )
-        if type(bound) is not int or not 1 <= bound <= MAX_ROWS:
-            raise TraceError(
-                f"{at()}join: rows of {side.party} is a number from 1 to {MAX_ROWS:,}, got "
-                f"{bound!r}"
-            )
-        bounds.append(bound)
-    return bounds
 
 
 def _aligned(spu: Device, sides: Sequence[Side], how: How, others: Sequence[str]) -> JoinedRows:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from mplang_match import keys as match_keys
 from mplang_match.ext import KeyKind
@@ -16,7 +17,7 @@ from mplang_tables.ext import loaded
 from mplang_core import TableType, TensorType
 from mplang_core.ext import KernelContext, KernelError
 from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
-from mplang_joins.ops import BITS, SALT, Kinds
+from mplang_joins.ops import BITS, NUMBER, SALT, Kinds
 from mplang_joins.tokens import Array, tokens_of
 
 
@@ -85,19 +86,64 @@ def reduced(
             f"joins.reduced: the table has more than the {rows} keys declared: say in keys: or "
             "rows: of the data set how many there are at most"
         )
+    tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
+    shared = _by_group(ctx, table, rank, columns, code, groups, width, most)
+    return (tokens, np.arange(rows) < len(different.dictionary), *shared)
+
+
+def placed(
+    ctx: KernelContext, x: Any, common: Any, *, on: Sequence[str], kinds: Kinds,
+    columns: Sequence[str], code: str, groups: int, limbs: Sequence[int], width: int,
+    most: Sequence[int], keeps: bool, rows: int,
+) -> Array | tuple[Array, ...]:  # fmt: skip
+    """Make tensors of a table in the order of a match; see :func:`mplang_joins.ops.placed`.
+
+    Raises:
+        KernelError: two rows have one key and group, there are more keys, a group is none of those
+            that there may be, a column has nulls, or a number more bits.
+    """
+    table, found = (arrow.plain(loaded(each)) for each in (x, common))
+    keys, known = (
+        match_keys.keys_of(each, on, [KeyKind(*kind) for kind in kinds]) for each in (table, found)
+    )
+    position = pc.fill_null(pc.index_in(keys, pc.drop_null(known)), -1).to_numpy()
+    numbers = _numbers(found.filter(known.is_valid()), NUMBER).astype(np.int64)
+    rank = np.full(len(keys), -1, np.int64)
+    rank[position >= 0] = numbers[position[position >= 0]]
+    others = pc.dictionary_encode(keys.filter(pa.array(rank < 0)), null_encoding="encode").indices
+    count = len(np.unique(numbers))
+    if keeps:
+        rank[rank < 0] = count + others.to_numpy(zero_copy_only=False)
+    else:
+        table, rank = table.filter(pa.array(rank >= 0)), rank[rank >= 0]
+    if max(count, rank.max(initial=-1) + 1) > rows:
+        raise KernelError(
+            f"joins.placed: the table has more than the {rows} keys declared: say in keys: or "
+            "rows: of the data set how many there are at most"
+        )
+    there = np.zeros(rows, np.bool_)
+    there[rank] = True
+    shared = _by_group(ctx, table, rank, columns, code, groups, width, most)
+    return (there, *shared) if shared else there
+
+
+def _by_group(
+    ctx: KernelContext, table: Any, rank: Array, columns: Sequence[str], code: str, groups: int,
+    width: int, most: Sequence[int],
+) -> list[Array]:  # fmt: skip
+    """Return the numbers of columns with their limbs by group, at the ranks of the keys."""
     group = _codes(table, code, groups)
     if len(np.unique(rank * np.int64(groups) + group)) < table.num_rows:
-        raise KernelError("joins.reduced: two rows have one key and group")
-    tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
+        raise KernelError(f"{ctx.op.opcode}: two rows have one key and group")
     shared = []
-    for name, bits, value in zip(columns, most, ctx.op.outputs[2:], strict=True):
-        kind = value.type
+    kinds = [value.type for value in ctx.op.outputs][-len(columns) :] if columns else []
+    for name, bits, kind in zip(columns, most, kinds, strict=True):
         assert isinstance(kind, TensorType)
         values = np.zeros(kind.shape, kind.dtype.numpy)
         for plane, part in enumerate(_with_limbs(_numbers(table, name), len(values), width, bits)):
             values[plane, group, rank] = part
         shared.append(values)
-    return (tokens, np.arange(rows) < len(different.dictionary), *shared)
+    return shared
 
 
 def group_table(

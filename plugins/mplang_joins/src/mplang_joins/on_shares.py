@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mplang_spu import SpuConfig
+
 import mplang_core as mp
 from mplang_core import MPObject, fe_materialize
 from mplang_core.ext import Device, TraceError, at, flatten, run_program, unflatten
@@ -32,15 +34,29 @@ def on_shares(spu: Device, fn: Callable[..., Any], *args: Any) -> Any:
     Returns:
         The nest of its results, which are there.
     """
-    if spu.config.field == "FM32":
-        raise TraceError(f"{at()}{spu.name}: FM32 has no room for keys; take FM64 or FM128")
+    check_field(spu)
     program = fe_materialize(
         fn,
         *args,
         kind=spu.kind,
         members=len(spu.mask),
-        config=spu.config.with_oblivious_sort(),
+        config=oblivious(spu.config),
         frontends=spu.frontends,
     )
     leaves, spec = flatten(run_program(program, spu.mask))
     return unflatten(spec, [each.ctx.place(each, spu) for each in leaves])
+
+
+def check_field(spu: Device) -> None:
+    """Refuse an SPU whose field has no room for tokens.
+
+    Raises:
+        TraceError: it has not; shows the line.
+    """
+    if spu.config.field == "FM32":
+        raise TraceError(f"{at()}{spu.name}: FM32 has no room for keys; take FM64 or FM128")
+
+
+def oblivious(config: SpuConfig) -> SpuConfig:
+    """Return the configuration that joins run by: with a sort whose messages tell nothing."""
+    return config.with_oblivious_sort()

@@ -10,15 +10,16 @@ from mplang_core.ext import Dialect, Feop, JointRun, KernelContext, KernelSpec, 
 from mplang_joins import ops
 from mplang_joins.across import groups, run
 from mplang_joins.group_table import TABLE, group_table
+from mplang_joins.guarded.ops import GUARDED, units
 
 nest_rules.insert(0, groups.rule_of)
 
 
-def _late(name: str) -> Callable[..., Any]:
+def _late(name: str, module: str = "mplang_joins.kernels") -> Callable[..., Any]:
     """Return a kernel whose module is imported when it first runs."""
 
     def run(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
-        return getattr(import_module("mplang_joins.kernels"), name)(ctx, *operands, **attrs)
+        return getattr(import_module(module), name)(ctx, *operands, **attrs)
 
     return run
 
@@ -26,29 +27,33 @@ def _late(name: str) -> Callable[..., Any]:
 @hookimpl
 def mplang_joint_runs() -> Sequence[JointRun]:
     """Return what runs queries over tables of several parties on an SPU."""
-    return [JointRun("joins.queries", run.takes, run.run)]
+    return [JointRun("joins.queries", run.takes, run.run, ["match"])]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Return the op that makes a table of groups."""
-    return [Dialect("joins", ops=[TABLE])]
+    """Return the op that makes a table of groups, and the guard on shares."""
+    return [Dialect("joins", ops=[TABLE, GUARDED])]
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Return the ops of the parties that bring tables."""
-    return [ops.salt, ops.enter, ops.reduced, group_table]
+    return [ops.salt, ops.enter, ops.reduced, ops.placed, units, group_table]
 
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return their kernels."""
-    names = {"salt": "salt", "enter": "enter", "reduced": "reduced", "table": "group_table"}
-    return [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
+    names = {each: each for each in ("salt", "enter", "reduced", "placed")}
+    names["table"] = "group_table"
+    made = [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
+    for op in ("units", "guarded"):
+        made.append(KernelSpec([f"joins.{op}"], _late(op, "mplang_joins.guarded.kernels")))
+    return made
 
 
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_joins.kernels"]
+    return ["mplang_joins.kernels", "mplang_joins.guarded.kernels"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mplang_core import Mask
+from mplang_core import FeSignature, Mask, registry
 from mplang_core.ext import AdmissionError, Diagnostic, KernelContext, RunError
 from mplang_spu import public_part, reconstruction
-from mplang_spu.config import admit_protocol
+from mplang_spu.config import SpuConfig, admit_protocol, resolve_config
 from mplang_spu.held_shares import native_spu
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
@@ -149,6 +149,40 @@ def run_jax(
         for i, share in enumerate(results)
     ]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def run_function(
+    ctx: KernelContext,
+    fn: Callable[..., Any],
+    args: Sequence[SpuShare],
+    parties: Mask,
+    config: Mapping[str, Any],
+) -> Any:
+    """Run a function of arrays jointly with the other members, each of which compiles it itself.
+
+    So an op may be what its attributes say, whoever wrote the program.
+
+    Args:
+        ctx: of the op, whose operands are shares.
+        fn: a function that JAX can trace, the same at all members.
+        args: this member's share of each operand.
+        parties: the members.
+        config: protocol, field and precision of the device.
+
+    Returns:
+        This member's share of each result; a tuple unless there is exactly one.
+
+    Raises:
+        RunError: other parties run it than the members, the members' settings or code differ, or a
+            result is of another type than is declared.
+    """
+    from mplang_spu.ops import lower
+
+    types = [cast(ShareType, value.type) for value in ctx.op.inputs]
+    compiler = registry.get("jax.compile")
+    settings = resolve_config(SpuConfig(**config), parties)
+    made = lower(lambda plain: compiler(fn, FeSignature(tuple(plain))), types, settings)
+    return run_jax(ctx, *args, *made.consts, **made.pfunc.attrs)
 
 
 def _unreduced(args: Sequence[SpuShare | Array]) -> frozenset[int]:

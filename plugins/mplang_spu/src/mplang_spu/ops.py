@@ -15,6 +15,7 @@ from mplang_analysis import (
     RangeRule,
     SideChannelRule,
     SideChannels,
+    SplitRule,
 )
 from mplang_cache import compiled_once
 from mplang_stablehlo import constants_of_code
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 @simple_op(
     "spu.make_shares",
     effects=Effects.FRESH,
-    interfaces=[RangeRule(ranges_of_shares), PrecisionRule(losses_of_shares)],
+    interfaces=[RangeRule(ranges_of_shares), PrecisionRule(losses_of_shares), SplitRule()],
     reads=(),
     inputs=({"kind": "Tensor", "visibility": ("PRIVATE",)},),
     outputs=({"kind": "spu.share", "visibility": ("SECRET",)},),

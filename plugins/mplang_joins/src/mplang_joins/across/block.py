@@ -27,7 +27,7 @@ _HOWS: Mapping[tuple[str, str], How] = {
     ("LEFT", "ANTI"): "anti",
 }  # fmt: skip
 _CLAUSES = (
-    *("limit", "offset", "windows", "qualify", "sample", "pivots", "laterals", "connect"),
+    *("offset", "windows", "qualify", "sample", "pivots", "laterals", "connect"),
     *("match", "into", "locks", "settings", "format", "fetch", "sort", "cluster", "distribute"),
 )
 
@@ -75,6 +75,7 @@ class QueryBlock:
         outputs: the columns of the result by name.
         having: conditions of groups, all of which hold.
         order: by what the groups are in order.
+        limit: how many groups come first in that order and are told; ``None`` if all are.
     """
 
     sources: tuple[QuerySource, ...]
@@ -83,6 +84,7 @@ class QueryBlock:
     outputs: Mapping[str, Expr]
     having: tuple[Expr, ...] = ()
     order: tuple[SortKey, ...] = ()
+    limit: int | None = None
 
 
 def read_block(sql: str, tables: Mapping[str, TableType]) -> QueryBlock:
@@ -169,13 +171,28 @@ def _block(tree: Expr) -> QueryBlock:
             "them on shares",
         )
     below = _block(inner.this)
+    order, limit = _order(tree, outputs, {}), _limit(tree)
+    if below.limit is not None and (conditions or order or limit is not None):
+        raise QueryRefusedError("nested", "what LIMIT leaves is not filtered or put in order again")
     named = {(sources[0].name, name.lower()): made for name, made in below.outputs.items()}
     return replace(
         below,
         outputs={name: _put(each, named) for name, each in outputs.items()},
         having=(*below.having, *(_put(each, named) for each in conditions)),
         order=_order(tree, outputs, named) or below.order,
+        limit=below.limit if limit is None else limit,
     )
+
+
+def _limit(tree: Expr) -> int | None:
+    """Return how many groups are told, of those that come first."""
+    clause = tree.args.get("limit")
+    if clause is None:
+        return None
+    number = clause.args.get("expression")
+    if not isinstance(clause, exp.Limit) or not number or not number.is_int:
+        raise QueryRefusedError("clause", "LIMIT takes a number", clause)
+    return int(number.to_py())
 
 
 def _aggregates(tree: Expr) -> bool:
@@ -217,6 +234,7 @@ def _aggregate(
         outputs,
         tuple(having),
         _order(tree, outputs, {}),
+        _limit(tree),
     )
 
 

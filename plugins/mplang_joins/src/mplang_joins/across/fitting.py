@@ -43,7 +43,7 @@ def fit(joined: Sequence[Sequence[Array]], plan: SharePlan) -> Array | None:
         plan: which sums.
     """
     bits: dict[Total, int] = {}
-    for wanted in plan.wanted:
+    for wanted in (each for each in plan.wanted if each.function not in ("min", "max")):
         whole, of_mean = plan.most
         bits[wanted.total] = min(
             bits.get(wanted.total, whole), of_mean if wanted.function == "mean" else whole

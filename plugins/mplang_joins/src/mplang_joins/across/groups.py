@@ -62,6 +62,7 @@ class JoinedGroups:
         columns: what stands in each column of the result, and behind these what orders it alone.
         type: the columns of the result, by name and type.
         order: by what its rows are in order.
+        least: of how many units each number is made, at least: groups of fewer are left out.
 
     Example:
         >>> import numpy as np
@@ -80,6 +81,7 @@ class JoinedGroups:
     columns: tuple[ResultColumn, ...]
     type: TableType
     order: tuple[ResultOrder, ...] = ()
+    least: int = 0
 
     def table(self) -> MPObject:
         """Return the groups that are there as a table at the party that has them in plain.
@@ -163,8 +165,9 @@ class JoinedGroups:
         return Decimal(value).scaleb(-column.scale) if column.scale else value
 
     def __str__(self) -> str:
+        left = f"groups of fewer than {self.least} units are left out" if self.least else ""
         try:
-            return str(self.to_pandas().to_string(index=False))
+            return "\n".join([str(self.to_pandas().to_string(index=False)), left]).rstrip()
         except (TypeError, OverflowError):
             names = ", ".join(name for name, _ in self.type.columns)
             return f"{type(self).__name__} of {names}"
@@ -192,7 +195,7 @@ def _apart(groups: JoinedGroups) -> tuple[list[Any], tuple[Any, ...], tuple[str,
     names = ("valid", "values", "present", "fits")
     return (
         [getattr(groups, name) for name in names],
-        (groups.columns, groups.type, groups.order),
+        (groups.columns, groups.type, groups.order, groups.least),
         names,
     )
 

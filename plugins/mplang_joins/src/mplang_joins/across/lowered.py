@@ -18,7 +18,16 @@ from mplang_joins.across.groups import JoinedGroups, ResultColumn
 from mplang_joins.across.labels import table_of
 from mplang_joins.across.limbs import limbs_of, width_of
 from mplang_joins.across.owner_sql import OwnerQuery, owner_query
-from mplang_joins.across.plan import AggregatePlan, Condition, Labels, Product, SharePlan, Total
+from mplang_joins.across.plan import (
+    AggregatePlan,
+    Condition,
+    FirstGroups,
+    Labels,
+    Product,
+    RankKey,
+    SharePlan,
+    Total,
+)
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.across.split import Aggregate, Factor, FactorTerm, OwnerPart, Split, split
 from mplang_joins.keys import key_kinds
@@ -31,6 +40,12 @@ if TYPE_CHECKING:
 
 WHOLE = 61
 """Bits that a sum of integers has at most, so that SPUs compare it in 64."""
+
+MAX_RANKED = 256
+"""Groups at most of which some come first: each is compared with each other one."""
+
+CHOSEN = 60
+"""Bits that an integer has at most of which the least or the largest is chosen."""
 
 MAX_DIGITS = 18
 """Digits behind the point that an integer of 64 bits holds."""
@@ -100,6 +115,16 @@ class LoweredQuery:
     type: TableType
     order: tuple[results.ResultOrder, ...]
 
+    @property
+    def keeps(self) -> bool:
+        """Whether rows of the first side stay that have no key in common."""
+        return not {"left", "anti"}.isdisjoint(self.plan.hows)
+
+    @property
+    def common(self) -> int:
+        """How many keys there are at most once the owners know which are in common."""
+        return min(each.rows for each in self.works[: 1 if self.keeps else None])
+
     def result(self, answer: GroupNumbers) -> JoinedGroups:
         """Return the result, of what was computed on shares."""
         valid, values, present, fits = answer
@@ -120,7 +145,9 @@ class NumberBits(NamedTuple):
     fraction: int
 
 
-def lower(sql: str, tables: QueryTables, gives: TableType, bits: NumberBits) -> LoweredQuery:
+def lower(
+    sql: str, tables: QueryTables, gives: TableType, bits: NumberBits, *, learns: bool = False
+) -> LoweredQuery:
     """Return what each owner and the SPU do for a query.
 
     Args:
@@ -128,11 +155,14 @@ def lower(sql: str, tables: QueryTables, gives: TableType, bits: NumberBits) -> 
         tables: its tables.
         gives: the type of its result, as DuckDB says.
         bits: of the SPU's numbers.
+        learns: whether the owners learn which keys are in common, by a match.
 
     Raises:
         QueryRefusedError: it cannot be run; says which part of it, why, and what to write.
     """
     divided = split(read_block(sql, tables.kinds), tables.parties, tables.look)
+    if learns and len(divided.parts) > 2:
+        raise QueryRefusedError("tables", 'a match is of two parties; match="secret" takes more')
     works = [_work(each, tables) for each in divided.parts]
     try:
         kinds = key_kinds([each.query.kinds for each in works])
@@ -186,9 +216,23 @@ class _Lowering:
             self._width(),
             (WHOLE, min(WHOLE, self.bits.field - self.bits.fraction - 3)),
             tuple(condition_of(each, self._find, scales) for each in block.having),
+            self._first(order, columns),
         )
         works = [self._bounded(i, each) for i, each in enumerate(self.works)]
         return LoweredQuery(works, kinds, plan, tuple(columns), gives, order)
+
+    def _first(
+        self, order: Sequence[results.ResultOrder], columns: Sequence[ResultColumn]
+    ) -> FirstGroups | None:
+        """Return which groups are told, if not all are."""
+        count = self.split.block.limit
+        if count is None:
+            return None
+        if not order or not self.split.block.groups:
+            raise QueryRefusedError("clause", "LIMIT is of groups, and stands behind ORDER BY")
+        if prod(each.width for each in self.split.parts) > MAX_RANKED:
+            raise QueryRefusedError("groups", f"LIMIT chooses among {MAX_RANKED} groups at most")
+        return FirstGroups(count, tuple(_rank_key(each, columns[each.column]) for each in order))
 
     def _width(self) -> int:
         try:
@@ -205,9 +249,10 @@ class _Lowering:
         if floats and of_floats < 1:
             raise QueryRefusedError("bound", "the SPU's field has no room for products of floats")
         for position, scale in enumerate(work.query.scales):
-            counts = part.factors[position].kind != "sum"
-            limbs.append(0 if counts or scale is None else limbs_of(width))
-            bits = width if counts else 0
+            kind = part.factors[position].kind
+            chosen, counts = kind in ("min", "max"), kind in ("rows", "there", "has")
+            limbs.append(0 if counts or chosen or scale is None else limbs_of(width))
+            bits = width if counts else CHOSEN if chosen and scale is not None else 0
             most.append(min(bits or of_floats, of_floats) if position in floats else bits)
         return replace(work, limbs=tuple(limbs), most=tuple(most))
 
@@ -229,7 +274,15 @@ class _Lowering:
 
     def _wanted(self, each: Aggregate) -> AggregatePlan:
         known = self._total(each.known) if each.known else None
-        return AggregatePlan(each.function, self._total(each.total), known)
+        total = self._total(each.total)
+        if each.function not in ("min", "max"):
+            return AggregatePlan(each.function, total, known)
+        return AggregatePlan(
+            each.function,
+            total,
+            known,
+            CHOSEN if total.scale is not None else self._bits_of_floats(),
+        )
 
     def _total(self, terms: Sequence[FactorTerm]) -> Total:
         scales = [self._scale(each) for each in terms]
@@ -285,9 +338,9 @@ class _Lowering:
         wanted = self.wanted[node]
         scale = _unit(wanted)
         digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
-        fits = type in ("", "double") or (
-            scale == digits and type.startswith(("int64", "uint64", "decimal128(38, "))
-        )
+        wide = ("int64", "uint64", "decimal128(38, ")
+        kinds = wide if isinstance(tree, exp.Cast) else ("int", "uint", "decimal128")
+        fits = type in ("", "double", "float") or (scale == digits and type.startswith(kinds))
         if not fits:
             raise QueryRefusedError("expression", "it would be rounded; give it as it is", tree)
         return ResultColumn(None, self._shown(self.positions[node]), scale)
@@ -311,6 +364,14 @@ class _Lowering:
         return results.ResultOrder(columns.index(column), order.descending, order.nulls_first)
 
 
+def _rank_key(order: results.ResultOrder, column: ResultColumn) -> RankKey:
+    """Return a key by which groups are in order on shares."""
+    labels = () if column.labels is None else column.labels
+    places = {label: i for i, label in enumerate(sorted(set(labels)))}
+    ranks = tuple(places[label] for label in labels)
+    return RankKey(column.aggregate, ranks, order.descending, order.nulls_first)
+
+
 def _unit(wanted: AggregatePlan) -> int | None:
     """Return the power of ten of an aggregate's unit; ``None`` if it is a float."""
     return None if wanted.function == "mean" else wanted.total.scale
@@ -318,4 +379,4 @@ def _unit(wanted: AggregatePlan) -> int | None:
 
 def _absent(factor: Factor) -> int:
     """Return what a factor is where a left join finds no row."""
-    return int(factor.kind != "sum" and not factor.conditions)
+    return int(factor.kind in ("rows", "there") and not factor.conditions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mplang_ibis.ext import described
@@ -24,6 +25,7 @@ class OwnerQuery(NamedTuple):
 
     Attributes:
         sql: a SELECT in DuckDB's SQL, with the names of tables in braces.
+        all_keys: one of its keys, before a match.
         keys: the names of the columns of its key.
         kinds: the types of these columns.
         factors: the names of the columns of its factors.
@@ -33,6 +35,7 @@ class OwnerQuery(NamedTuple):
     """
 
     sql: str
+    all_keys: str
     keys: tuple[str, ...]
     kinds: tuple[str, ...]
     factors: tuple[str, ...]
@@ -53,7 +56,8 @@ def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
     reading = _reading(part)
     kinds = _types(reading, part, tables)
     keys = tuple(f"key{i}" for i in range(len(part.keys)))
-    items = [exp.alias_(key.copy(), name) for key, name in zip(part.keys, keys, strict=True)]
+    values = _nulls_together(part.keys) if part.keeps else part.keys
+    items = [exp.alias_(key.copy(), name) for key, name in zip(values, keys, strict=True)]
     code = CODE if part.groups else ""
     if code:
         items.append(exp.alias_(_code(part.groups, part.labels), CODE))
@@ -66,7 +70,19 @@ def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
         scales.append(scale)
     query = reading.select(*items).group_by(*grouped)
     key_types = tuple(kinds[_value_name(key)] for key in part.keys)
-    return OwnerQuery(_text(query, braces=True), keys, key_types, names, tuple(scales), code)
+    all_keys = _reading(replace(part, keeps=True)).select(*items[: len(keys)])
+    return OwnerQuery(
+        *(_text(each, braces=True) for each in (query, all_keys)),
+        keys, key_types, names, tuple(scales), code,
+    )  # fmt: skip
+
+
+def _nulls_together(keys: Sequence[Expr]) -> list[Expr]:
+    """Return the columns of a key, all of which are null where one is: such rows are one group."""
+    if len(keys) == 1:
+        return [*keys]
+    known = exp.and_(*map(there, keys))
+    return [exp.Case(ifs=[exp.If(this=known.copy(), true=key.copy())]) for key in keys]
 
 
 def _reading(part: OwnerPart) -> exp.Select:
@@ -128,13 +144,16 @@ def _factor(factor: Factor, part: OwnerPart, kinds: Mapping[str, str]) -> tuple[
     if factor.kind == "there":
         once = exp.and_(*map(there, part.keys)) if part.keeps else exp.Literal.number(1)
         return _int64(once), 0
-    if factor.kind == "rows" or factor.value is None:
-        return _filtered(exp.Count(this=exp.Star()), factor.conditions), 0
+    if factor.kind in ("rows", "has") or factor.value is None:
+        rows = _filtered(exp.Count(this=exp.Star()), factor.conditions)
+        some = exp.GT(this=rows, expression=exp.convert(0))
+        return (rows if factor.kind == "rows" else _int64(exp.paren(some))), 0
     kind = kinds[_value_name(factor.value)]
     value, scale = _as_number(factor.value, kind)
     conditions = [each for each in factor.conditions if each != there(factor.value)]
+    function = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max}[factor.kind]
     total = exp.Coalesce(
-        this=_filtered(exp.Sum(this=value), conditions), expressions=[exp.Literal.number(0)]
+        this=_filtered(function(this=value), conditions), expressions=[exp.Literal.number(0)]
     )
     return (total if scale is None else _int64(total)), scale
 

@@ -15,7 +15,7 @@ class Reduced(NamedTuple):
     """What one owner reduced its rows to, one for each key.
 
     Attributes:
-        tokens: of its keys; ``[rows]``.
+        tokens: of its keys; ``[rows]``. ``None`` if all owners' rows are in one order.
         there: whether a row is there; ``[rows]``.
         factors: of each factor the numbers by group, and behind them the limbs of their absolute
             values, if it has any; ``[1 + limbs, groups, rows]``.
@@ -54,14 +54,45 @@ class AggregatePlan(NamedTuple):
     """An aggregate of the query.
 
     Attributes:
-        function: ``sum``, ``count`` or ``mean``.
-        total: what is added.
-        known: how many values are no nulls; ``None`` if it is never null.
+        function: ``sum``, ``count``, ``mean``, ``min`` or ``max``.
+        total: what is added; of ``min`` and ``max`` the values, one product, among which it is.
+        known: how many values are no nulls; ``None`` if it is never null. Of ``min`` and ``max``
+            whether there are any, one product of bits.
+        beyond: of ``min`` and ``max`` the bits that their values have at most.
     """
 
-    function: Literal["sum", "count", "mean"]
+    function: Literal["sum", "count", "mean", "min", "max"]
     total: Total
     known: Total | None
+    beyond: int = 0
+
+
+class RankKey(NamedTuple):
+    """A key by which groups are in order on shares.
+
+    Attributes:
+        aggregate: the position of the aggregate among those that the result has.
+        labels: in place of one the places of the groups in order, which are public.
+        descending: whether the largest is first.
+        nulls_first: whether null is first.
+    """
+
+    aggregate: int
+    labels: tuple[int, ...]
+    descending: bool
+    nulls_first: bool
+
+
+class FirstGroups(NamedTuple):
+    """The groups that come first, which are told alone.
+
+    Attributes:
+        count: how many they are at most.
+        order: by what groups are in order; of equal ones those with the lower number are first.
+    """
+
+    count: int
+    order: tuple[RankKey, ...]
 
 
 class SharePlan(NamedTuple):
@@ -76,6 +107,7 @@ class SharePlan(NamedTuple):
         width: the bits of a limb.
         most: the bits that a total of integers may have; a mean's may be fewer.
         having: conditions of groups, all of which hold.
+        first: which groups are told, of those that are there; ``None`` if all are.
     """
 
     hows: tuple[How, ...]
@@ -86,6 +118,7 @@ class SharePlan(NamedTuple):
     width: int
     most: tuple[int, int]
     having: tuple[Condition, ...] = ()
+    first: FirstGroups | None = None
 
 
 Labels: TypeAlias = tuple[Label, ...]

@@ -12,10 +12,9 @@ from mplang_spu import SpuConfig
 import mplang_core as mp
 from mplang_core import ClusterSpec, FeProgram, MPObject, TableType, fe_materialize
 from mplang_core.ext import Device, TraceError, at, device_of_party, the_holder
-from mplang_joins.across.plan import Reduced
+from mplang_joins.across.bring import Bringing, by_match, by_tokens
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.on_shares import on_shares, salts
-from mplang_joins.ops import reduced
+from mplang_joins.on_shares import on_shares
 from mplang_joins.published import PublishedColumn, published_column
 
 if TYPE_CHECKING:
@@ -30,8 +29,9 @@ def takes(device: Device, values: Sequence[MPObject]) -> bool:
 
 
 def run(
-    device: Device, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any]
-) -> JoinedGroups:
+    device: Device, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any],
+    *, match: object = "secret",
+) -> JoinedGroups:  # fmt: skip
     """Run a query over tables that stay with their owners.
 
     Args:
@@ -39,6 +39,7 @@ def run(
         fn: a function of Ibis tables, or what makes SQL.
         args: its arguments.
         kwargs: its keyword arguments.
+        match: ``"secret"``, or ``"psi"``: both owners learn which keys are in common.
 
     Raises:
         TraceError: it is none that can be run; says which part of it, why, and what to write.
@@ -47,6 +48,9 @@ def run(
 
     from mplang_joins.across.lowered import NumberBits, lower
 
+    if match not in _WAYS:
+        ways = " or ".join(map(repr, _WAYS))
+        raise TraceError(f"{at()}{device.name}: match is {ways}, got {match!r}")
     program = fe_materialize(fn, *args, **kwargs)
     if program.pfunc.fn_type != "ibis.run":
         raise TraceError(
@@ -57,10 +61,14 @@ def run(
     sql, gives = read_sql(program.pfunc.attrs["code"]), program.pfunc.attrs["gives"]
     try:
         bits = NumberBits(device.config.bits, device.config.fxp_fraction_bits)
-        lowered = lower(sql, tables, gives, bits)
+        lowered = lower(sql, tables, gives, bits, learns=match == "psi")
     except QueryRefusedError as error:
         raise TraceError(f"{at()}{device.name}: the query cannot run: {error}") from error
-    return _run(device, lowered, tables)
+    return _run(device, lowered, tables, _WAYS[match])
+
+
+_WAYS: Mapping[object, Bringing] = {"secret": by_tokens, "psi": by_match}
+"""How keys are found that are in common, by the word of ``match=``."""
 
 
 class _Tables:
@@ -97,25 +105,12 @@ class _Tables:
         return published_keys(self.values[table], self.owner_of(table), columns)
 
 
-def _run(device: Device, lowered: LoweredQuery, tables: _Tables) -> JoinedGroups:
+def _run(device: Device, lowered: LoweredQuery, tables: _Tables, bring: Bringing) -> JoinedGroups:
     """Run what a query was lowered to."""
-    from mplang_ibis.ext import ibis_sql
-
     from mplang_joins.across.totals import answer
 
-    names = [tables.cluster.nodes[each.owner].name for each in lowered.works]
-    devices = [device_of_party(tables.cluster, name) for name in names]
-    drawn = salts([each.name for each in devices])
-    sides = []
-    for i, (work, owner) in enumerate(zip(lowered.works, devices, strict=True)):
-        read = {name: tables.values[name] for name in work.tables}
-        text, called = work.query.sql, tuple(read)
-        table = mp.device(owner.name)(ibis_sql)(*read.values(), text=text, names=called)
-        made = mp.device(owner.name)(reduced)(
-            drawn[i], table, on=work.query.keys, kinds=lowered.kinds, columns=work.query.factors,
-            code=work.query.code, groups=work.groups, limbs=work.limbs, width=lowered.plan.width,
-            most=work.most, side=i, sides=len(devices), rows=work.rows,
-        )  # fmt: skip
-        tokens, there, *factors = made
-        sides.append(mp.seal(Reduced(tokens, there, tuple(factors)), to=device.name))
+    owners = [tables.cluster.nodes[each.owner].name for each in lowered.works]
+    devices = [device_of_party(tables.cluster, name).name for name in owners]
+    brought = bring(lowered, tables.values, owners, devices)
+    sides = [mp.seal(each, to=device.name) for each in brought]
     return lowered.result(on_shares(device, partial(answer, plan=lowered.plan), sides))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.published import Label
 from mplang_joins.rows import How
 
-Kind: TypeAlias = Literal["rows", "there", "sum"]
+Kind: TypeAlias = Literal["rows", "there", "has", "sum", "min", "max"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,9 @@ class Factor:
     """A number that an owner makes of its rows of one key, and of one of its groups.
 
     Attributes:
-        kind: ``rows`` counts them, ``there`` is 1 if there are any, ``sum`` adds a value.
-        value: the value that is added.
+        kind: ``rows`` counts them, ``there`` is 1 if there are any, ``has`` if there are any of
+            some conditions; ``sum`` adds a value, ``min`` and ``max`` choose one.
+        value: the value.
         conditions: of a row, without which it counts for nothing.
     """
 
@@ -89,12 +90,13 @@ class Aggregate(NamedTuple):
     """An aggregate of the joined rows.
 
     Attributes:
-        function: ``sum``, ``count`` or ``mean``.
-        total: what is added.
-        known: how many values are no nulls; nothing if it is never null.
+        function: ``sum``, ``count``, ``mean``, ``min`` or ``max``.
+        total: what is added; of ``min`` and ``max`` the values of one owner, among which it is.
+        known: how many values are no nulls; nothing if it is never null. Of ``min`` and ``max``
+            whether there are any.
     """
 
-    function: Literal["sum", "count", "mean"]
+    function: Literal["sum", "count", "mean", "min", "max"]
     total: tuple[FactorTerm, ...]
     known: tuple[FactorTerm, ...] = ()
 
@@ -307,9 +309,11 @@ class _Splitting:
         value = node.this
         if isinstance(node, exp.Count):
             return Aggregate("count", self._counted(node, where))
+        if isinstance(node, exp.Min | exp.Max):
+            return self._extreme(node, where)
         if not isinstance(node, exp.Sum | exp.Avg):
             raise QueryRefusedError(
-                "function", "sum, count, count of distinct keys and avg are there", node
+                "function", "sum, count, count of distinct keys, avg, min and max are there", node
             )
         if isinstance(value, exp.Distinct):
             raise QueryRefusedError("distinct", "count(DISTINCT key) alone is there", node)
@@ -318,6 +322,24 @@ class _Splitting:
         total = tuple(self._term(sign, factors, conditions) for sign, factors in terms)
         known = self._count(conditions)
         return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", total, known)
+
+    def _extreme(self, node: exp.Min | exp.Max, where: Sequence[Expr]) -> Aggregate:
+        """Return the least or the largest of one owner's values."""
+        kind: Literal["min", "max"] = "min" if isinstance(node, exp.Min) else "max"
+        owners = self.owners.of(node.this)
+        if len(owners) != 1 or node.args.get("expressions"):
+            raise QueryRefusedError("expression", f"a {kind} is of one party's columns", node)
+        (owner,) = owners
+        conditions = self._conditions([(1, {owner: node.this})], where, node)
+        values, there = [], []
+        for each, part in self.parts.items():
+            mine = conditions.get(each, ())
+            has = part.position(Factor("has", None, mine) if mine else Factor("there"))
+            there.append(has)
+            of_owner = Factor(kind, node.this, mine)
+            values.append(part.position(of_owner) if each == owner else has)
+        terms = ((FactorTerm(1, tuple(each)),) for each in (values, there))
+        return Aggregate(kind, *terms)
 
     def _counted(self, node: exp.Count, where: Sequence[Expr]) -> tuple[FactorTerm, ...]:
         value = node.this
@@ -427,6 +449,4 @@ def _with_semi_joins(block: QueryBlock, owners: Owners) -> QueryBlock:
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         on = exp.EQ(this=condition.this, expression=column)
         sources.append(QuerySource(name, exp.Subquery(this=within, alias=alias), "semi", (on,)))
-    return QueryBlock(
-        tuple(sources), tuple(where), block.groups, block.outputs, block.having, block.order
-    )
+    return replace(block, sources=tuple(sources), where=tuple(where))

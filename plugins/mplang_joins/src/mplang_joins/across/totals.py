@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jax import Array
 
+from mplang_joins.across.first import come_first
 from mplang_joins.across.fitting import by_row, fit, over_rows
 from mplang_joins.across.having import GroupNumber, holds
 from mplang_joins.across.plan import AggregatePlan, Product, Reduced, SharePlan, Total
@@ -57,6 +58,8 @@ def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
         true, _ = holds(condition, numbers)
         valid = true if valid is None else valid & true
     numbers, fits = [numbers[i] for i in plan.shown], fit(joined, plan)
+    if valid is not None and plan.first is not None:
+        valid = come_first(valid, numbers, plan.first)
     if valid is None:
         values = [each.value for each in numbers]
         return GroupNumbers(None, values, [each.present for each in numbers], fits)
@@ -70,10 +73,30 @@ def _number(joined: Sequence[Factors], wanted: AggregatePlan) -> GroupNumber:
     if wanted.known is None:
         return GroupNumber(total, scale, None)
     count = _total(joined, wanted.known)
+    if wanted.function in ("min", "max"):
+        return GroupNumber(_extreme(joined, wanted), scale, count > 0)
     if wanted.function == "sum":
         return GroupNumber(total, scale, count > 0)
     divisor = jnp.maximum(count, 1) * 10 ** (scale or 0)
     return GroupNumber(total.astype("float64") / divisor.astype("float64"), None, count > 0)
+
+
+def _extreme(joined: Sequence[Factors], wanted: AggregatePlan) -> Array:
+    """Return the least or the largest value of the rows of each group; zero if there is none."""
+    assert wanted.known is not None
+    values, there = (
+        reduce(
+            by_row, [side[i][0] for side, i in zip(joined, each.products[0].factors, strict=True)]
+        )
+        for each in (wanted.total, wanted.known)
+    )  # [groups, rows]; values are zero where nothing is there
+    beyond = 2**wanted.beyond if wanted.total.scale is not None else 2.0**wanted.beyond
+    if wanted.function == "max":
+        beyond = -beyond
+    chosen = (jnp.min if wanted.function == "min" else jnp.max)(
+        values + (1 - there).astype(values.dtype) * beyond, axis=1
+    )
+    return jnp.where(jnp.any(there > 0, axis=1), chosen, 0)
 
 
 def _total(joined: Sequence[Factors], total: Total) -> Array:
@@ -94,23 +117,50 @@ def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
 
     Those of the first one are not masked: in other rows than its own all others are zero.
     """
+    by = _in_place if sides[0].tokens is None else _by_sort
+    first, leads, others = by(sides, plan)
+    joined = [first]
+    for (here, factors), how, absent in zip(others, plan.hows[1:], plan.absent[1:], strict=True):
+        if how in ("semi", "anti"):
+            weight = here if how == "semi" else leads & ~here
+            joined.append([weight.astype("int64")[None, None, :]] * len(absent))
+        elif how == "left":
+            alone = (leads & ~here).astype("int64")[None, None, :]
+            kept = zip(factors, absent, strict=True)
+            joined.append([each + alone if one else each for each, one in kept])
+        else:
+            joined.append(factors)
+    return joined
+
+
+class _Other(NamedTuple):
+    """A side but the first: where its key is that of a row of the first one, and its factors."""
+
+    here: Array
+    factors: Factors
+
+
+def _in_place(sides: Sequence[Reduced], plan: SharePlan) -> tuple[Factors, Array, Sequence[_Other]]:
+    """Return the first side's factors, whether it has a row, and the others: in one order."""
+    first, *others = sides
+    return first.factors, first.there, [_Other(each.there, each.factors) for each in others]
+
+
+def _by_sort(sides: Sequence[Reduced], plan: SharePlan) -> tuple[Factors, Array, Sequence[_Other]]:
+    """Return the first side's factors, whether it has a row, and the others, by their tokens."""
     keeps = any(how in ("left", "anti") for how in plan.hows)
     flat = [Side(each.tokens, None, _flat(each.factors)) for each in sides]
     flat[0] = flat[0]._replace(there=sides[0].there if keeps else None)
     rows = Sorted.of(flat)
-    joined = [_stacked([rows.column(0, name) for name in flat[0].columns], sides[0].factors)]
+    first = _stacked([rows.column(0, name) for name in flat[0].columns], sides[0].factors)
+    others = []
     for i in range(1, len(sides)):
         hits = rows.hits(i, everywhere=not keeps)
         here = any_of(hits.values())
-        how = plan.hows[i]
-        if how in ("semi", "anti"):
-            weight = here if how == "semi" else rows.column(0, THERE) & ~here
-            joined.append([weight.astype("int64")[None, None, :]] * len(plan.absent[i]))
-            continue
-        columns = [fetched(rows.column(i, name), hits, here) for name in flat[i].columns]
-        factors = _stacked(columns, sides[i].factors)
-        joined.append(factors if how == "inner" else _kept(factors, plan.absent[i], rows, here))
-    return joined
+        wanted = flat[i].columns if plan.hows[i] in ("inner", "left") else ()
+        columns = [fetched(rows.column(i, name), hits, here) for name in wanted]
+        others.append(_Other(here, _stacked(columns, sides[i].factors) if wanted else ()))
+    return first, rows.column(0, THERE) if keeps else jnp.ones_like(here), others
 
 
 def _flat(factors: Factors) -> dict[str, Array]:
@@ -129,9 +179,3 @@ def _stacked(columns: Sequence[Array], like: Factors) -> Factors:
         jnp.stack([jnp.stack([next(left) for _ in range(groups)]) for _ in range(planes)])
         for planes, groups, _ in (each.shape for each in like)
     ]
-
-
-def _kept(factors: Factors, absent: Sequence[int], rows: Sorted, here: Array) -> Factors:
-    """Return factors of a left join, which keeps rows of the first side that have none."""
-    alone = (rows.column(0, THERE) & ~here).astype("int64")[None, None, :]
-    return [each + alone if one else each for each, one in zip(factors, absent, strict=True)]

@@ -1,0 +1,1 @@
+"""Guarded aggregates of units that several parties have in common, on secret shares."""

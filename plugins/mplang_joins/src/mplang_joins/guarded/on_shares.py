@@ -1,0 +1,106 @@
+"""What a guard computes on shares: a function of arrays, which each member traces itself."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import jax.numpy as jnp
+from jax import Array
+from mplang_analysis import WHOLE
+
+from mplang_joins.across.fitting import by_row, over_rows
+from mplang_joins.aligned import Sorted, any_of, fetched
+from mplang_joins.guarded.form import Part, UnitForm, Wanted
+from mplang_joins.rows import Side
+
+
+def guard(
+    *sides: Array, forms: Sequence[UnitForm], wanted: Sequence[Wanted], k: int,
+    max_share: int | None,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Return aggregates of the units that all sides have, of those groups that may be told.
+
+    A number of a group is a sum over units: of what one owner has of a unit, if all others have the
+    unit in their part of the group. So a unit counts once, however many rows others have of it.
+
+    Args:
+        *sides: what each owner made of its units.
+        forms: the form of each of them.
+        wanted: the aggregates.
+        k: how many units each number is made of, at least.
+        max_share: the largest part of one unit, in millionths; ``None`` if nothing bounds it.
+
+    Returns:
+        Whether each group is told, then the aggregates, zero where it is not; ``[groups]``.
+    """
+    units = _Units(sides, forms)
+    tells = reduce(operator.and_, _conditions(units, wanted, k, max_share))
+    numbers = [jnp.where(tells, _number(units, each), 0) for each in wanted]
+    return (tells, *numbers)
+
+
+def _conditions(
+    units: _Units, wanted: Sequence[Wanted], k: int, max_share: int | None
+) -> Iterator[Array]:
+    """Yield for each group what holds if it may be told."""
+    yield units.total() >= k
+    columns = [(each.side, each.column) for each in wanted if each.function != "units"]
+    for side, column in dict.fromkeys(columns):
+        yield units.total(side, "has", column) >= k
+    for each in dict.fromkeys(wanted) if max_share is not None else ():
+        at = () if each.function == "units" else (each.side, _part(each), each.column)
+        yield units.largest(*at) * WHOLE <= units.total(*at) * max_share
+
+
+def _part(wanted: Wanted) -> Part:
+    """Return what a unit adds to an aggregate."""
+    return "count" if wanted.function == "count" else "size"
+
+
+def _number(units: _Units, wanted: Wanted) -> Array:
+    if wanted.function == "units":
+        return units.total()
+    if wanted.function == "count":
+        return units.total(wanted.side, "count", wanted.column)
+    total = units.total(wanted.side, "sum", wanted.column)
+    if wanted.function == "sum":
+        return total
+    count = units.total(wanted.side, "count", wanted.column)
+    divisor = jnp.maximum(count, 1) * 10**wanted.scale
+    return total.astype("float64") / divisor.astype("float64")
+
+
+class _Units:
+    """All sides' numbers of the units that they have in common, in the rows of the first side."""
+
+    def __init__(self, sides: Sequence[Array], forms: Sequence[UnitForm]) -> None:
+        columns = [{str(i): x[i] for i in range(1, len(x))} for x in sides]
+        flat = [Side(x[0], None, each) for x, each in zip(sides, columns, strict=True)]
+        rows = Sorted.of(flat)
+        self._forms = forms
+        self._planes = [[rows.column(0, name) for name in columns[0]]]
+        for i in range(1, len(flat)):
+            hits = rows.hits(i, everywhere=True)
+            here = any_of(hits.values())
+            self._planes.append([fetched(rows.column(i, name), hits, here) for name in columns[i]])
+
+    def total(self, side: int = 0, part: Part | None = None, column: str = "") -> Array:
+        """Return the sum of a number over units, by group; without one the number of units."""
+        *others, last = self._factors(side, part, column)
+        return over_rows(reduce(by_row, others), last)
+
+    def largest(self, side: int = 0, part: Part | None = None, column: str = "") -> Array:
+        """Return the largest number of a unit, by group."""
+        return jnp.max(reduce(by_row, self._factors(side, part, column)), axis=1)
+
+    def _factors(self, side: int, part: Part | None, column: str) -> list[Array]:
+        """Return for each side its number by group and unit, or whether the unit is there."""
+        firsts = [1] * len(self._forms)
+        if part is not None:
+            firsts[side] = self._forms[side].first(part, column)
+        return [
+            jnp.stack(planes[first - 1 : first - 1 + form.groups])
+            for planes, form, first in zip(self._planes, self._forms, firsts, strict=True)
+        ]

@@ -1,0 +1,238 @@
+"""Ops of a guard on shares. Imports no Arrow and no JAX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mplang_analysis import WHOLE, Prepared, PrepareRule, Role, ShareGuard, ShareGuardRule
+from mplang_spu import ShareType, SpuConfig
+from mplang_tables import check_table, is_number
+
+from mplang_core import Mask, TableType, TensorType, simple_op
+from mplang_core.ext import OPTIONAL, AnyType, Attr, Effects, OpDef, Operation
+from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitForm, Wanted
+from mplang_joins.ops import MAX_GROUPS, Kinds, check_column, check_keys, check_side
+from mplang_joins.published import Label
+
+FAMILY = "guard"
+"""The family of guards that rules count it to: its functions are those of that family."""
+
+MAX_K = 1 << 40
+WHOLE_BITS = 61
+"""Bits that a sum over all units has at most, so that SPUs compare it in 64."""
+SHARE_BITS = (WHOLE - 1).bit_length()
+"""Bits more that bounding the part of one unit takes."""
+
+MAX_DIGITS = 18
+"""Digits behind the point that an integer of 64 bits holds."""
+
+By: TypeAlias = tuple[tuple[str, tuple[Label, ...]], ...]
+"""For each column that is grouped by all values that it may have."""
+
+
+def _prepared(op: Operation) -> Prepared:
+    """Return what each column of the table is used for."""
+    uses: dict[str, list[str]] = {name: [Role.BY] for name, _ in op.attrs["by"]}
+    for column, functions in op.attrs["functions"]:
+        uses.setdefault(column, []).extend(functions)
+    return Prepared(FAMILY, op.attrs["on"][0], uses, unit_form(op.attrs).waits)
+
+
+def unit_form(attrs: Mapping[str, Any]) -> UnitForm:
+    """Return the form of what an op ``joins.units`` makes, by its attributes."""
+    groups = math.prod(len(labels) for _, labels in attrs["by"])
+    return UnitForm(groups, attrs["functions"], attrs["bits"], attrs["counts"], attrs["bounded"])
+
+
+@simple_op(
+    "joins.units",
+    effects=Effects.FRESH,
+    interfaces=[PrepareRule(_prepared)],
+    reads=(),
+    inputs=({"kind": "Tensor"}, {"kind": "Table"}),
+    outputs=({"kind": "Tensor"},),
+)
+def units(
+    salt: TensorType, x: TableType, *, on: tuple[str, ...], kinds: Kinds, by: By,
+    functions: Functions, scales: tuple[int, ...], bits: int, counts: int, bounded: bool, side: int,
+    sides: int, rows: int,
+) -> TensorType:  # fmt: skip
+    """Make numbers of each unit of a table for a guard on shares, at the party that has it.
+
+    Args:
+        salt: what :func:`mplang_joins.ops.salt` gave, the same for each side.
+        x: a table.
+        on: the column of its key, which tells whose rows these are.
+        kinds: by which it is compared.
+        by: columns to group by, each with all values that it may have.
+        functions: for columns what is computed of them on shares.
+        scales: of each of these columns by which power of ten its values are multiplied, to be
+            integers; floats are rounded.
+        bits: how many bits sums and sizes of a unit have at most.
+        counts: how many bits its counts have at most.
+        bounded: whether the part of one unit is bounded.
+        side: the number of this side, from 0.
+        sides: how many there are.
+        rows: how many units it has at most.
+
+    Returns:
+        A tensor of the form :class:`mplang_joins.guarded.form.UnitForm`; i64 ``[planes, rows]``.
+
+    Raises:
+        TraceError: a column is not there, or has no numbers.
+        KernelError: there are more units, a row is in a group that is none of those that there may
+            be, or a number has more bits. Raised at the party that has the table.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_joins.guarded.ops import units
+        >>> from mplang_joins.ops import salt
+        >>> from mplang_tables import table
+        >>> def program():
+        ...     x = mp.device("P0")(table({"id": ["a", "a"], "pay": [5, -6]}))()
+        ...     fields = {"on": ("id",), "kinds": (("string", 0),), "by": (), "side": 0, "sides": 2}
+        ...     fields |= {"functions": (("pay", ("sum",)),), "scales": (0,), "bounded": False}
+        ...     fields |= {"bits": 9, "counts": 9, "rows": 3}
+        ...     return mp.device("P0")(units)(mp.device("P0")(salt)(), x, **fields)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))[1:].tolist()
+        [[1, 0, 0], [-1, 0, 0], [1, 0, 0]]
+    """
+    check_table(x)
+    check_side(salt, side, sides, rows)
+    check_keys(x, on, kinds)
+    if len(on) != 1:
+        raise ValueError(f"units differ by one column, got {on}")
+    for name, labels in by:
+        check_column(x, name)
+        if len(set(labels)) < max(1, len(labels)):
+            raise ValueError(f"column {name!r} has different values, one or more, got {labels}")
+    for column, names in functions:
+        _check_functions(x, on[0], column, names)
+    if len(scales) != len(functions) or not all(0 <= each <= MAX_DIGITS for each in scales):
+        raise ValueError(f"each column has a power of ten, from 0 to {MAX_DIGITS}, got {scales}")
+    if not (0 <= bits <= WHOLE_BITS and 0 <= counts <= WHOLE_BITS):
+        raise ValueError(f"numbers have 0 to {WHOLE_BITS} bits, got {bits} and {counts}")
+    attrs = {"by": by, "functions": functions, "bits": bits, "counts": counts, "bounded": bounded}
+    form = unit_form(attrs)
+    _check_groups([form])
+    return TensorType("i64", (form.planes, rows))
+
+
+def _check_functions(x: TableType, key: str, column: str, names: Sequence[str]) -> None:
+    """Refuse functions that a column does not have."""
+    kind = check_column(x, column)
+    for name in names:
+        if name not in FUNCTIONS:
+            raise TypeError(f"there is no {name!r} on shares; there are {', '.join(FUNCTIONS)}")
+        if name == "units" and column != key:
+            raise TypeError(f"units are counted by the key, {key!r}, not by {column!r}")
+        if name in ("sum", "mean") and not (is_number(kind) or kind.startswith("decimal")):
+            raise TypeError(f"column {column!r} is {kind}, and has no {name}")
+
+
+def _check_groups(forms: Sequence[UnitForm]) -> int:
+    groups = math.prod(form.groups for form in forms)
+    if not 1 <= groups <= MAX_GROUPS:
+        raise ValueError(f"there are 1 to {MAX_GROUPS} groups, got {groups}")
+    return groups
+
+
+def _share_guard(op: Operation) -> ShareGuard:
+    max_share = op.attrs.get("max_share", WHOLE)
+    return ShareGuard([form.waits for form in forms_of(op.attrs)], op.attrs["k"], max_share)
+
+
+def forms_of(attrs: Mapping[str, Any]) -> list[UnitForm]:
+    """Return the forms of the operands of an op ``joins.guarded``, by its attributes."""
+    return [UnitForm(*each) for each in attrs["sides"]]
+
+
+def wanted_of(attrs: Mapping[str, Any]) -> list[Wanted]:
+    """Return the aggregates of an op ``joins.guarded``, by its attributes."""
+    return [Wanted(*each) for each in attrs["wanted"]]
+
+
+def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
+    attrs, forms = op.attrs, forms_of(op.attrs)
+    k, max_share = attrs["k"], attrs.get("max_share", WHOLE)
+    if type(k) is not int or not 1 <= k <= MAX_K:
+        raise TypeError(f"k is a number of units, at least 1, got {k!r}")
+    if type(max_share) is not int or not 0 < max_share <= WHOLE:
+        raise TypeError(f"max_share is a part, in millionths from 1 to 1000000, got {max_share!r}")
+    if not 2 <= len(forms) == len(op.inputs):
+        raise TypeError(f"it takes the units of two parties or more, got {len(op.inputs)}")
+    bounded = max_share < WHOLE
+    if not all(form.bounded >= bounded for form in forms):
+        raise ValueError("the part of one unit is bounded only if all owners share sizes")
+    like = _like(op)
+    for form, value in zip(forms, op.inputs, strict=True):
+        _check_room(form, value.type, like, bounded=bounded)
+    groups = _check_groups(forms)
+    outs = [TensorType("bool", (groups,))]
+    for wanted in wanted_of(attrs):
+        _check_told(forms, wanted)
+        outs.append(TensorType("f64" if wanted.function == "mean" else "i64", (groups,)))
+    return [ShareType(kind, like.parties, like.protocol, like.field, like.fxp) for kind in outs]
+
+
+def _check_told(forms: Sequence[UnitForm], wanted: Wanted) -> None:
+    """Refuse an aggregate that an owner has not made its units for: rules know of no other."""
+    if wanted.function == "units":
+        told = all(any("units" in names for _, names in form.functions) for form in forms)
+    else:
+        told = forms[wanted.side].tells(wanted.function, wanted.column)
+    if not told:
+        raise ValueError(f"{wanted.function} of {wanted.column!r} is not what its owner tells")
+
+
+def _like(op: Operation) -> ShareType:
+    """Return the type of an operand, which all others' is like, shared as the op says."""
+    kind = op.inputs[0].type
+    if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
+        raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
+    config = SpuConfig(**op.attrs["config"])
+    if ShareType.of(kind.plain, config_of(config, op.attrs["parties"])) != kind:
+        raise TypeError(f"its operands are shared by another configuration, got {kind}")
+    return kind
+
+
+def _check_room(form: UnitForm, kind: AnyType, like: ShareType, *, bounded: bool) -> None:
+    """Refuse an operand of another form, or one whose sums may not fit."""
+    if not isinstance(kind, ShareType) or len(kind.plain.shape) != 2:
+        raise TypeError(f"its operands are shares of i64 [planes, units], got {kind}")
+    rows = kind.plain.shape[1]
+    wanted = TensorType("i64", (form.planes, rows))
+    if kind != ShareType(wanted, like.parties, like.protocol, like.field, like.fxp):
+        raise TypeError(f"an operand of the form {form} is i64 [{form.planes}, units], got {kind}")
+    room = WHOLE_BITS - rows.bit_length() - (SHARE_BITS if bounded else 0)
+    if max(form.bits, form.counts) > room:
+        raise ValueError(f"numbers of {rows} units have {room} bits at most, got {form}")
+
+
+def config_of(config: SpuConfig, parties: Mask) -> SpuConfig:
+    """Return a configuration that is complete, for some parties."""
+    from mplang_spu.config import resolve_config
+
+    return resolve_config(config, parties)
+
+
+GUARDED = OpDef(
+    "joins.guarded",
+    _infer,
+    attrs={
+        "sides": Attr(tuple, doc="the form of each operand"),
+        "wanted": Attr(tuple, doc="the aggregates: function, side, column, power of ten"),
+        "k": Attr(int, doc="how many units each number is made of, at least"),
+        "max_share": Attr(int, OPTIONAL, doc="the largest part of one unit, in millionths"),
+        "parties": Attr(Mask, doc="who runs it together"),
+        "config": Attr(dict, doc="protocol, field, precision"),
+    },
+    doc="Aggregates units that several parties have in common, on shares; each makes its code.",
+    effects=Effects.FRESH,
+    interfaces=[ShareGuardRule(_share_guard)],
+    reads=(),
+    total=True,
+)

@@ -1,0 +1,297 @@
+"""``mp.overlap``: units that several parties have in common, for a guard. Imports no Arrow, no JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from mplang_match.ext import key_columns
+from mplang_spu import ShareType
+from mplang_tables import is_number
+
+import mplang_core as mp
+from mplang_core import FeProgram, MPObject, PFunction, TableType, TensorType
+from mplang_core.ext import TraceError, at, flatten, run_program
+from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
+from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitForm, Wanted
+from mplang_joins.guarded.ops import SHARE_BITS, WHOLE_BITS, By, config_of, units
+from mplang_joins.on_shares import check_field, oblivious, salts
+from mplang_joins.ops import MAX_GROUPS
+from mplang_joins.published import Label, published_column
+from mplang_joins.sides import JoinSides, On, OwnedTable
+
+FLOAT_DIGITS = 6
+"""Digits behind the point that floats are rounded to, once for each unit."""
+
+
+def overlap(
+    *tables: MPObject, on: On, rows: Mapping[str, int] | None = None, to: str | None = None
+) -> Overlap:
+    """Return the units that tables of several parties have in common, for ``mp.guard.aggregate``.
+
+    Nobody learns which units these are, nor how many; only aggregates over ``k`` of them and more
+    are told, and rules of owners count on it (``context.declassifiers``, ``context.k``) if the
+    tables have rows as data sets give them.
+
+    Args:
+        *tables: two or more, each at another party, with any number of rows for each unit.
+        on: the column that tells whose rows these are; columns with different names as a tuple with
+            one of each table, ``[("id", "customer")]``. Rows without it are left out.
+        rows: by party how many units its table has at most, as ``{"bank": 1200}``. By default the
+            number that its owner publishes of the data set, ``keys:`` of the column or ``rows:``.
+        to: the SPU; by default the only one of the cluster.
+
+    Returns:
+        What ``mp.guard.aggregate(…, k=20, by=[…], …)`` takes in place of a table.
+
+    Raises:
+        TraceError: the tables are not at one party each, a column is not there, two have types of
+            which no values are equal, or a bound is missing; shows the line.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> data = {
+        ...     "bank": {"people": {"id": [1, 2, 3, 4], "pay": [10, 20, 30, 40]}},
+        ...     "shop": {"sales": {"person": [4, 2, 2, 7, 1]}},
+        ... }
+        >>> def program():
+        ...     people, sales = mp.dataset("bank", "people"), mp.dataset("shop", "sales")
+        ...     both = mp.overlap(people, sales, on=[("id", "person")], rows={"bank": 5, "shop": 5})
+        ...     told = mp.guard.aggregate(both, k=3, pay=("pay", "sum"), n="units")
+        ...     return mp.reveal(told, to="P0").table()
+        >>> cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
+        >>> with mp.Simulator(cluster, data=data) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program)).to_pylist()
+        [{'pay': 70, 'n': 3}]
+    """
+    columns = key_columns(on, len(tables)) or ()
+    if len(columns) > 1:
+        raise TraceError(
+            f"{at()}overlap: units differ by one column, got {len(columns)}; a person of several "
+            "columns has one as well in the data set that its owner offers"
+        )
+    return Overlap(JoinSides.of("overlap", tables, on, rows, to))
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Units that tables of several parties have in common.
+
+    Attributes:
+        sides: the tables, and the SPU.
+    """
+
+    sides: JoinSides
+
+    def guarded(
+        self,
+        *,
+        k: int,
+        by: Sequence[str],
+        aggregates: Sequence[tuple[str, str, str]],
+        max_share: int | None,
+    ) -> JoinedGroups:
+        """Return aggregates of the units; ``mp.guard.aggregate`` calls it.
+
+        A unit counts once in a number, with what its column's owner has of it, in each of its
+        groups: rows of other owners do not multiply it.
+
+        Args:
+            k: how many units each number is made of, at least.
+            by: columns to group by, of any owner; their values are published.
+            aggregates: name, function and column of each aggregate.
+            max_share: the largest part of a number that one unit adds, in millionths.
+
+        Returns:
+            The groups, on the SPU: zeros where one is made of fewer units, which nothing tells from
+            one that has none.
+
+        Raises:
+            TraceError: there is no such column or function, a column has no numbers, or the values
+                of a column that is grouped by are not published; shows the line.
+        """
+        asked = _Asked(self.sides, by, aggregates, k, max_share)
+        drawn = salts([each.device for each in self.sides.owned])
+        shared = [asked.made(i, salt) for i, salt in enumerate(drawn)]
+        return asked.result(shared)
+
+
+class _Asked:
+    """Aggregates that are asked for of units."""
+
+    def __init__(
+        self, sides: JoinSides, by: Sequence[str], aggregates: Sequence[tuple[str, str, str]],
+        k: int, max_share: int | None,
+    ) -> None:  # fmt: skip
+        self._sides, self._k, self._max_share = sides, k, max_share
+        check_field(sides.spu)
+        self._by = [(name, self._owner(name)) for name in by]
+        self._names = [name for name, _, _ in aggregates]
+        self._wanted = [self._aggregate(*each) for each in aggregates]
+        if not aggregates:
+            raise TraceError(f"{at()}guard.aggregate: it has no aggregate, such as n='units'")
+
+    def made(self, side: int, salt: MPObject) -> MPObject:
+        """Return the shares of what an owner makes of its units."""
+        owned, form = self._sides.owned[side], self._form(side)
+        made = mp.device(owned.device)(units)(
+            salt, owned.table, on=tuple(self._sides.keys[side]), kinds=self._sides.kinds,
+            by=self._groups(side), functions=form.functions, scales=self._scales(side),
+            bits=form.bits, counts=form.counts, bounded=form.bounded, side=side,
+            sides=len(self._sides.owned), rows=self._sides.bounds[side],
+        )  # fmt: skip
+        return mp.seal(made, to=self._sides.spu.name)
+
+    def result(self, shared: Sequence[MPObject]) -> JoinedGroups:
+        """Return the groups."""
+        spu = self._sides.spu
+        config = config_of(oblivious(spu.config), spu.mask)
+        forms = [self._form(i) for i in range(len(shared))]
+        bound = {} if self._max_share is None else {"max_share": self._max_share}
+        attrs = {
+            "sides": tuple(map(tuple, forms)), "wanted": tuple(map(tuple, self._wanted)),
+            "k": self._k, "parties": spu.mask, "config": config.attrs(), **bound,
+        }  # fmt: skip
+        total = len(self._labels())
+        plain = [
+            TensorType("f64" if w.function == "mean" else "i64", (total,)) for w in self._wanted
+        ]
+        outs = tuple(ShareType.of(kind, config) for kind in (TensorType("bool", (total,)), *plain))
+        kinds = tuple(each.base_type for each in shared)
+        pfunc = PFunction("joins.guarded", kinds, outs, attrs)
+        trees = flatten(tuple(shared))[1], flatten((0,) * len(outs))[1]
+        made = flatten(run_program(FeProgram(pfunc, *trees, tuple(shared)), spu.mask))[0]
+        tells, *numbers = (each.ctx.place(each, spu) for each in made)
+        return JoinedGroups(
+            tells, tuple(numbers), (None,) * len(numbers), None, self._columns(), self._type(),
+            tuple(ResultOrder(i, False, False) for i in range(len(self._by))), self._k,
+        )  # fmt: skip
+
+    # -- what is asked
+
+    def _owner(self, column: str) -> int:
+        """Return the number of the side that has a column."""
+        there = [i for i, each in enumerate(self._sides.owned) if column in each.columns]
+        if len(there) != 1:
+            names = "; ".join(f"{e.party}: {', '.join(e.columns)}" for e in self._sides.owned)
+            several = "several tables have" if there else "no table has"
+            raise TraceError(f"{at()}guard.aggregate: {several} a column {column!r}; {names}")
+        return there[0]
+
+    def _aggregate(self, name: str, function: str, column: str) -> Wanted:
+        if function not in FUNCTIONS or (not column and function != "units"):
+            of_columns = " and ".join(each for each in FUNCTIONS if each != "units")
+            raise TraceError(
+                f"{at()}guard.aggregate: {name}={(column, function) if column else function!r} is "
+                f"not there over units in common, but 'units', and of columns {of_columns}"
+            )
+        if function == "units":
+            if column:
+                raise TraceError(f"{at()}guard.aggregate: units are counted as {name}='units'")
+            return Wanted("units", 0, self._sides.keys[0][0], 0)
+        side = self._owner(column)
+        kind = self._sides.owned[side].columns[column]
+        if function != "count" and not (is_number(kind) or kind.startswith("decimal")):
+            raise TraceError(
+                f"{at()}guard.aggregate: column {column!r} is {kind}, and has no {function}"
+            )
+        return Wanted(function, side, column, 0 if function == "count" else _scale(kind))
+
+    def _functions(self, side: int) -> Functions:
+        """Return what is computed of the columns of a side."""
+        found: dict[str, dict[str, None]] = {}
+        for each in self._wanted:
+            if each.function == "units":
+                found.setdefault(self._sides.keys[side][0], {})["units"] = None
+            elif each.side == side:
+                found.setdefault(each.column, {})[each.function] = None
+        return tuple((column, tuple(functions)) for column, functions in found.items())
+
+    def _scales(self, side: int) -> tuple[int, ...]:
+        kinds = self._sides.owned[side].columns
+        return tuple(_scale(kinds[column]) for column, _ in self._functions(side))
+
+    def _form(self, side: int) -> UnitForm:
+        groups = self._groups(side)
+        total = 1
+        for _, labels in groups:
+            total *= len(labels)
+        bits, counts = self._bits(side)
+        bounded = self._max_share is not None
+        return UnitForm(total, self._functions(side), bits, counts, bounded)
+
+    def _bits(self, side: int) -> tuple[int, int]:
+        """Return how many bits sums and counts of one unit have at most, so that all fit."""
+        rows = self._sides.bounds[side].bit_length()
+        room = WHOLE_BITS - rows - (SHARE_BITS if self._max_share is not None else 0)
+        means = [each for each in self._wanted if each.function == "mean" and each.side == side]
+        if not means:
+            return room, room
+        config = self._sides.spu.config
+        floats = config.bits - config.fxp_fraction_bits - 3 - rows
+        digits = max((10**each.scale).bit_length() for each in means)
+        bits, counts = min(room, floats), min(room, floats - digits)
+        if counts < 1:
+            raise TraceError(
+                f"{at()}guard.aggregate: {self._sides.spu.name} has no room for a mean over "
+                f"{self._sides.bounds[side]} units; take a larger field"
+            )
+        return bits, counts
+
+    def _groups(self, side: int) -> By:
+        return tuple((name, self._values(name, side)) for name, owner in self._by if owner == side)
+
+    def _values(self, column: str, side: int) -> tuple[Label, ...]:
+        owned: OwnedTable = self._sides.owned[side]
+        published = published_column(owned.table, owned.party, column)
+        if published.values:
+            return tuple(published.values)
+        if published.range is not None and published.whole:
+            low, high = (int(end) for end in published.range)
+            if high - low < MAX_GROUPS:
+                return tuple(range(low, high + 1))
+        raise TraceError(
+            f"{at()}guard.aggregate: which values {column!r} may have is not known beforehand, and "
+            f"which there are may be private: let {owned.party} publish values: or ranges: of it"
+        )
+
+    # -- the result
+
+    def _labels(self) -> list[dict[str, Label]]:
+        """Return the values of the columns of groups in each of them, in the order of numbers."""
+        of_sides = [each for side in range(len(self._sides.owned)) for each in self._groups(side)]
+        names = [name for name, _ in of_sides]
+        return [dict(zip(names, each, strict=True)) for each in product(*(v for _, v in of_sides))]
+
+    def _columns(self) -> tuple[ResultColumn, ...]:
+        labels = self._labels()
+        made = [ResultColumn(tuple(each[name] for each in labels)) for name, _ in self._by]
+        for i, each in enumerate(self._wanted):
+            scaled = each.function == "sum"
+            made.append(ResultColumn(None, i, each.scale if scaled else None))
+        return tuple(made)
+
+    def _type(self) -> TableType:
+        owned = self._sides.owned
+        types = [(name, owned[side].columns[name]) for name, side in self._by]
+        for name, each in zip(self._names, self._wanted, strict=True):
+            kind = owned[each.side].columns.get(each.column, "")
+            types.append((name, _type_of(each.function, kind)))
+        return TableType(tuple(types))
+
+
+def _scale(kind: str) -> int:
+    """Return by which power of ten values of a type are multiplied, to be integers."""
+    if kind in ("float", "double"):
+        return FLOAT_DIGITS
+    return int(kind.rstrip(")").rpartition(" ")[2]) if kind.startswith("decimal") else 0
+
+
+def _type_of(function: str, kind: str) -> str:
+    """Return the type of an aggregate, as guards of one table have it."""
+    if function == "mean" or (function == "sum" and kind in ("float", "double")):
+        return "double"
+    if function == "sum" and kind.startswith("decimal"):
+        return f"decimal128(38, {_scale(kind)})"
+    return "uint64" if function == "sum" and kind.startswith("u") else "int64"
