@@ -5,9 +5,9 @@
     python benchmarks/bench_joins.py --workers    # on production workers, too
 
 Half of the keys are in common. Of each program the second run is measured, which is compiled. By
-hand are the same steps in JAX, compiled and run by libspu's own simulator: one sort of all keys with
-both sides' numbers, comparisons of neighbours, a product of matrices. Seconds of a comparison of
-16,384 numbers in the same run tell how busy the machine is.
+hand are the same steps in JAX, compiled and run by libspu's own simulator: one sort of all keys
+with both sides' numbers, comparisons of neighbours, a product of matrices. Seconds of a comparison
+of 16,384 numbers in the same run tell how busy the machine is.
 """
 
 from __future__ import annotations
@@ -150,10 +150,12 @@ def on_simulator(protocol: str, data: Mapping[str, Any]) -> dict[str, float]:
 
 def on_workers(data: Mapping[str, Any]) -> float:
     """Measure the query on workers, without TLS."""
-    with LocalCluster(PARTIES, data=data, insecure=True) as made:
-        with mp.connect("http", made.spec) as host:
-            compiled = mp.compile(by_query("secret"), cluster_spec=host.cluster_spec)
-            return seconds(lambda: mp.evaluate(host, compiled))
+    with (
+        LocalCluster(PARTIES, data=data, insecure=True) as made,
+        mp.connect("http", made.spec) as host,
+    ):
+        compiled = mp.compile(by_query("secret"), cluster_spec=host.cluster_spec)
+        return seconds(lambda: mp.evaluate(host, compiled))
 
 
 def by_hand(protocol: str, keys: int) -> float:
@@ -173,8 +175,7 @@ def by_hand(protocol: str, keys: int) -> float:
     ]
     right = _plain(tokens, planes)
     jax.config.update("jax_enable_x64", True)
-    taken = seconds(lambda: _same(run(*tokens, *planes), right))
-    return taken
+    return seconds(lambda: _same(run(*tokens, *planes), right))
 
 
 def _hand(a: Any, b: Any, rates: Any, spent: Any) -> Any:

@@ -66,6 +66,10 @@ def _groups(data_set):
     return {**known.values, **ranges}
 
 
+def _is_known(value):
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
 def _number(sides, keys, units, given, k, max_share):
     if given == "units":
         return len(units) if len(units) * max_share >= 1 else None
@@ -73,8 +77,7 @@ def _number(sides, keys, units, given, k, max_share):
     ((rows, key),) = [(s, key) for s, key in zip(sides, keys, strict=True) if s and column in s[0]
                       ] or [([], "")]  # fmt: skip
     there = [(row[key], row[column]) for row in rows
-             if row[key] in units and row[column] is not None
-             and not (isinstance(row[column], float) and not math.isfinite(row[column]))]  # fmt: skip
+             if row[key] in units and _is_known(row[column])]  # fmt: skip
     parts = {}
     for unit, value in there:
         parts[unit] = parts.get(unit, 0) + (1 if function == "count" else abs(value))

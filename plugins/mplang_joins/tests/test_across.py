@@ -61,7 +61,8 @@ QUERIES = {
         f"SELECT city, max(price) FILTER (WHERE kind = 2) AS a, count(*) AS n {JOIN} GROUP BY city "
         "HAVING min(price) < 40",
     "the largest of a left join":
-        "SELECT max(debt) AS a, min(price) AS b FROM {people} p LEFT JOIN {sales} s ON p.id = s.who",
+        "SELECT max(debt) AS a, min(price) AS b FROM {people} p "
+        "LEFT JOIN {sales} s ON p.id = s.who",
     "the first groups":
         f"SELECT city, kind, sum(price) AS a {JOIN} GROUP BY city, kind ORDER BY a DESC LIMIT 2",
     "the first groups by several keys":

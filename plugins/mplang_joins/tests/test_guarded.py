@@ -50,7 +50,9 @@ ASKED = {
     },
     "a bool": {"k": 2, "tall": ("tall", "sum"), "n": ("tall", "count")},
     "too few": {"k": 6, "n": "units"},
-    "no unit adds three quarters": {"k": 1, "by": ["kind"], "max_share": 0.75, "pay": ("pay", "sum")},
+    "no unit adds three quarters": {
+        "k": 1, "by": ["kind"], "max_share": 0.75, "pay": ("pay", "sum"),
+    },
     "no unit adds most": {
         "k": 1, "by": ["city"], "max_share": 0.9, "w": ("weight", "mean"), "n": "units",
         "prices": ("price", "count"),
@@ -170,12 +172,9 @@ def test_it_is_refused_while_compiling(asked, message):
 
 
 def test_units_differ_by_one_column():
-    with (
-        mp.Simulator(cluster(), data=DATA) as sim,
-        pytest.raises(TraceError, match="units differ by one column, got 2"),
-    ):
-        on = [("id", "who"), ("pay", "price")]
-        mp.compile(program_of(DATA, on, k=2, n="units")).trace(sim)
+    program = program_of(DATA, [("id", "who"), ("pay", "price")], k=2, n="units")
+    with mp.Simulator(cluster(), data=DATA) as sim, pytest.raises(TraceError, match="one column"):
+        mp.compile(program).trace(sim)
 
 
 def test_more_units_than_published_end_the_run():

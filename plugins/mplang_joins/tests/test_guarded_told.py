@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from across_parties import held
 from mplang_analysis import follow
-from mplang_joins.guarded.ops import config_of, units
+from mplang_joins.guarded.ops import units
 from mplang_joins.on_shares import oblivious
 from mplang_joins.ops import salt
-from mplang_spu import ShareType
+from mplang_spu import ShareType, resolve_config
 from secret_joining import cluster
 from test_guarded import DATA, ON
 
@@ -28,8 +28,7 @@ def guards_of(program):
     followed = follow(made.program)
     ((_, label), *_) = followed.outputs[0].items()
     return {
-        source.name.removeprefix("data set "): [g for g in source.guards]
-        for source in label.sources
+        source.name.removeprefix("data set "): list(source.guards) for source in label.sources
     }, " ".join(followed.remarks)
 
 
@@ -105,7 +104,7 @@ def guarded(shares, forms, wanted, k=20, **other):
     kinds = [each.base_type for each in shares]
     like = kinds[0]
     spu = mp.cur_ctx().cluster_spec.device("SP0")
-    config = config_of(oblivious(spu.config), spu.mask)
+    config = resolve_config(oblivious(spu.config), spu.mask)
     attrs = {"sides": forms, "wanted": wanted, "k": k, "parties": spu.mask,
              "config": config.attrs(), **other}  # fmt: skip
     types = [mp.TensorType("bool", (1,)), *[mp.TensorType("i64", (1,))] * len(wanted)]

@@ -24,7 +24,7 @@ from mplang_core import Mask, Program
 from mplang_core.ext import Location, Operation, interface_of
 
 _LOOPS = {When.PER_ITERATION, When.ANY_NUMBER}
-_NOT_AS_GIVEN = (
+_NOT_ROWS = (
     "its table is not of rows as a data set gives them: only filters, the choice of columns, "
     "semi_join and anti_join may come before"
 )
@@ -88,22 +88,22 @@ class Guards:
         self,
         op: Operation,
         rule: Prepares,
-        given: Sequence[Label],
+        operands: Sequence[Label],
         line: Location | None,
         when: Sequence[str],
     ) -> Mapping[Origin, Guard]:
         """Return by what a guard on shares is waited for that is to take what an op makes."""
         says = prepared_by(op, rule)
-        lineage = next((each.lineage for each in given if each.lineage is not None), None)
-        found: Mapping[Origin, Guard] = {}
+        lineage = next((each.lineage for each in operands if each.lineage is not None), None)
+        guards: Mapping[Origin, Guard] = {}
         if lineage is None:
-            why = _NOT_AS_GIVEN
+            why = _NOT_ROWS
         elif not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say which turn's rows are counted"
         else:
-            found, why = lineage.prepares(says.family, says.unit, says.uses, says.waits)
+            guards, why = lineage.prepares(says.family, says.unit, says.uses, says.waits)
         self._remark(op, line, why)
-        return found
+        return guards
 
     def on_shares(
         self, op: Operation, ins: Sequence[Fact], outs: list[Fact], line: Location | None
@@ -124,12 +124,12 @@ class Guards:
         self._remark(op, line, why)
         if why:
             return outs
-        found = {
+        guards = {
             origin: guard._replace(k=says.k, max_share=says.max_share, waits="")
             for origin, guard in _waited(ins).items()
         }
         return [
-            {r: replace(x, sources=x.guarded(found).sources) for r, x in fact.items()}
+            {r: replace(x, sources=x.guarded(guards).sources) for r, x in fact.items()}
             for fact in outs
         ]
 
@@ -150,7 +150,7 @@ class Guards:
         given = guarding_of(op, guard)
         found: Mapping[Origin, Guard] = {}
         if lineage is None:
-            why = _NOT_AS_GIVEN
+            why = _NOT_ROWS
         elif given.epsilon and not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say how much of a budget it uses up"
         else:
@@ -278,10 +278,14 @@ def _dropped(
 def _why_not(ins: Sequence[Fact], waits: Sequence[str]) -> str:
     """Return why operands of a guard on shares are not what parties made for it; else nothing."""
     sources = [frozenset[Source]().union(*(x.sources for x in fact.values())) for fact in ins]
-    forms = [{guard.waits for s in found for guard in s.guards} - {""} for found in sources]
+    forms = [
+        {guard.waits for s in of_operand for guard in s.guards} - {""} for of_operand in sources
+    ]
     if forms != [{form} for form in waits]:
         return "an operand is not what a party made of a table for it"
-    twice = Counter(each for found in sources for each in {s.origin.data_set for s in found})
+    twice = Counter(
+        each for of_operand in sources for each in {s.origin.data_set for s in of_operand}
+    )
     if any(count > 1 for count in twice.values()):
         return "one data set is in two of its operands, and could decide by one person on others"
     return ""
@@ -289,14 +293,14 @@ def _why_not(ins: Sequence[Fact], waits: Sequence[str]) -> str:
 
 def _waited(ins: Sequence[Fact]) -> Mapping[Origin, Guard]:
     """Return by what a guard on shares is waited for, of data for which that is so on all paths."""
-    found: dict[Origin, Guard] = {}
+    guards: dict[Origin, Guard] = {}
     loose = set[Origin]()
     for source in (each for fact in ins for label in fact.values() for each in label.sources):
         waiting = [guard for guard in source.guards if guard.waits]
-        if len(waiting) == 1 and found.setdefault(source.origin, waiting[0]) == waiting[0]:
+        if len(waiting) == 1 and guards.setdefault(source.origin, waiting[0]) == waiting[0]:
             continue
         loose.add(source.origin)
-    return {origin: guard for origin, guard in found.items() if origin not in loose}
+    return {origin: guard for origin, guard in guards.items() if origin not in loose}
 
 
 def _guarded(outs: Sequence[Fact], rank: int, guards: Mapping[Origin, Guard]) -> list[Fact]:

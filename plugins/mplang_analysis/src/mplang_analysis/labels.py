@@ -411,8 +411,9 @@ def _guard(data: Any) -> Guard:
     count = _number(k, "a number of units", 1 << 53)
     columns = tuple(_name(each) for each in _items(units, "its units", MAX_WORDS))
     share, *keys = items[GUARD_FIELDS:] or [WHOLE]
-    bounds = [_number(share, "a share", WHOLE + 1), *(_number(n, "keys", 1 << 53) for n in keys)]
-    guard = Guard(_name(op), columns, count, uses, functions, *bounds)
+    tried, least = (_number(n, "keys", 1 << 53) for n in (*keys, 0, 0)[:2])
+    bound = _number(share, "a share", WHOLE + 1)
+    guard = Guard(_name(op), columns, count, uses, functions, bound, tried, least)
     if len(_listed(guard)) != len(items):
         _refuse("a guard", "no bound that is taken for granted", len(items))
     return guard

@@ -206,14 +206,14 @@ class Lineage:
             uses: for each column of the table what it is used for.
             waits: the form of the shares.
         """
-        found, why = self.guards(op, [unit], uses, 1)
+        guards, why = self.guards(op, [unit], uses, 1)
         matched = {Role.UNIT, Role.MATCH}
         return {
             origin: guard._replace(
                 k=0, waits=waits,
                 uses=tuple(sorted({*guard.uses, *(matched if Role.UNIT in guard.uses else ())})),
             )
-            for origin, guard in found.items()
+            for origin, guard in guards.items()
         }, why  # fmt: skip
 
     def matches(

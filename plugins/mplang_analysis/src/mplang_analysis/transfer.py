@@ -113,8 +113,8 @@ def merge(facts: Sequence[Fact]) -> Fact:
 
 def _either(labels: Sequence[Label]) -> Label:
     """Return the label of one of some copies; one that was made for a guard only if all were."""
-    found = union(labels)
-    return found if all(each == found for each in labels) else found.settled()
+    label = union(labels)
+    return label if all(each == label for each in labels) else label.settled()
 
 
 def under(fact: Fact, control: Label) -> Fact:

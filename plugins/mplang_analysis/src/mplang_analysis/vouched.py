@@ -82,21 +82,19 @@ def prepared_by(op: Operation, rule: Prepares) -> Prepared:
         VerifyError: it names columns that the table does not have, or functions that no installed
             guard of the family has.
     """
-    found = rule.prepared(op)
+    says = rule.prepared(op)
     tables = [there for value in op.inputs if (there := columns_of(value.type))]
-    if len(tables) != 1 or not {found.unit, *found.uses} <= set(tables[0]):
-        what = f"columns of one table among its operands, got {found.unit!r}, {list(found.uses)}"
+    if len(tables) != 1 or not {says.unit, *says.uses} <= set(tables[0]):
+        what = f"columns of one table among its operands, got {says.unit!r}, {list(says.uses)}"
         raise _refused(op, "Prepares", what)
-    used = {use for of in found.uses.values() for use in of} - {Role.BY}
-    known = {each.name for each in words_of(found.family).functions}
+    used = {use for of in says.uses.values() for use in of} - {Role.BY}
+    known = {each.name for each in words_of(says.family).functions}
     if not used <= known:
-        what = (
-            f"the functions {sorted(used - known)}, and {found.family!r} declares {sorted(known)}"
-        )
+        what = f"the functions {sorted(used - known)}, and {says.family!r} declares {sorted(known)}"
         raise _refused(op, "Prepares", what)
-    if not found.waits:
+    if not says.waits:
         raise _refused(op, "Prepares", "nothing of the form of what it makes")
-    return found
+    return says
 
 
 def share_guard_of(op: Operation, rule: GuardsShares) -> ShareGuard:
@@ -105,12 +103,12 @@ def share_guard_of(op: Operation, rule: GuardsShares) -> ShareGuard:
     Raises:
         VerifyError: it names not one form for each operand, or numbers out of their range.
     """
-    found = rule.share_guard(op)
-    if len(found.waits) != len(op.inputs) or not all(found.waits):
-        raise _refused(op, "GuardsShares", f"{len(found.waits)} of {len(op.inputs)} operands")
-    if found.k < 1 or not 0 < found.max_share <= WHOLE:
-        raise _refused(op, "GuardsShares", f"numbers out of their range: {found}")
-    return found
+    says = rule.share_guard(op)
+    if len(says.waits) != len(op.inputs) or not all(says.waits):
+        raise _refused(op, "GuardsShares", f"{len(says.waits)} of {len(op.inputs)} operands")
+    if says.k < 1 or not 0 < says.max_share <= WHOLE:
+        raise _refused(op, "GuardsShares", f"numbers out of their range: {says}")
+    return says
 
 
 def _check_uses(op: Operation, guard: Declassifies, used: set[str]) -> None:

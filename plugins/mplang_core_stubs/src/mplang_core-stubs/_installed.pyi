@@ -17,6 +17,7 @@ import mplang_cli.introspect as introspect
 from mplang_joins import join as join
 from mplang_data.stored.frontend import load as load
 from mplang_match import match as match
+from mplang_joins import overlap as overlap
 from mplang_cli import parse as parse
 from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
@@ -40,6 +41,7 @@ __all__ = [
     "join",
     "load",
     "match",
+    "overlap",
     "parse",
     "record",
     "remove",

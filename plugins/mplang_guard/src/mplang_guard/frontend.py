@@ -65,9 +65,9 @@ def aggregate(
             floats that are not finite, count as missing.
 
     Returns:
-        A table at that party, or groups on secret shares of an overlap: the columns of ``by``, then the aggregates, in the order of the
-        groups. A group is left out if any of its numbers is made of less than ``k`` units, or one
-        of them adds more than ``max_share``.
+        A table at that party, or groups of an overlap on secret shares: the columns of ``by``, then
+        the aggregates, in the order of the groups. A group is left out if any of its numbers is
+        made of less than ``k`` units, or one of them adds more than ``max_share``.
 
     Raises:
         TraceError: there is no such column or function, or a column has no numbers; shows the line.

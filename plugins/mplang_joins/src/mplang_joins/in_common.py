@@ -1,4 +1,4 @@
-"""``mp.overlap``: units that several parties have in common, for a guard. Imports no Arrow, no JAX."""
+"""``mp.overlap``: units that several parties have in common, for a guard. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from mplang_match.ext import key_columns
-from mplang_spu import ShareType
+from mplang_spu import ShareType, resolve_config
 from mplang_tables import is_number
 
 import mplang_core as mp
 from mplang_core import FeProgram, MPObject, PFunction, TableType, TensorType
 from mplang_core.ext import TraceError, at, flatten, run_program
 from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
-from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitForm, Wanted
-from mplang_joins.guarded.ops import SHARE_BITS, WHOLE_BITS, By, config_of, units
+from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitAggregate, UnitForm
+from mplang_joins.guarded.ops import SHARE_BITS, WHOLE_BITS, By, units
 from mplang_joins.on_shares import check_field, oblivious, salts
 from mplang_joins.ops import MAX_GROUPS
 from mplang_joins.published import Label, published_column
@@ -146,7 +146,7 @@ class _Asked:
     def result(self, shared: Sequence[MPObject]) -> JoinedGroups:
         """Return the groups."""
         spu = self._sides.spu
-        config = config_of(oblivious(spu.config), spu.mask)
+        config = resolve_config(oblivious(spu.config), spu.mask)
         forms = [self._form(i) for i in range(len(shared))]
         bound = {} if self._max_share is None else {"max_share": self._max_share}
         attrs = {
@@ -179,7 +179,7 @@ class _Asked:
             raise TraceError(f"{at()}guard.aggregate: {several} a column {column!r}; {names}")
         return there[0]
 
-    def _aggregate(self, name: str, function: str, column: str) -> Wanted:
+    def _aggregate(self, name: str, function: str, column: str) -> UnitAggregate:
         if function not in FUNCTIONS or (not column and function != "units"):
             of_columns = " and ".join(each for each in FUNCTIONS if each != "units")
             raise TraceError(
@@ -189,24 +189,24 @@ class _Asked:
         if function == "units":
             if column:
                 raise TraceError(f"{at()}guard.aggregate: units are counted as {name}='units'")
-            return Wanted("units", 0, self._sides.keys[0][0], 0)
+            return UnitAggregate("units", 0, self._sides.keys[0][0], 0)
         side = self._owner(column)
         kind = self._sides.owned[side].columns[column]
         if function != "count" and not (is_number(kind) or kind.startswith("decimal")):
             raise TraceError(
                 f"{at()}guard.aggregate: column {column!r} is {kind}, and has no {function}"
             )
-        return Wanted(function, side, column, 0 if function == "count" else _scale(kind))
+        return UnitAggregate(function, side, column, 0 if function == "count" else _scale(kind))
 
     def _functions(self, side: int) -> Functions:
         """Return what is computed of the columns of a side."""
-        found: dict[str, dict[str, None]] = {}
+        computed: dict[str, dict[str, None]] = {}
         for each in self._wanted:
             if each.function == "units":
-                found.setdefault(self._sides.keys[side][0], {})["units"] = None
+                computed.setdefault(self._sides.keys[side][0], {})["units"] = None
             elif each.side == side:
-                found.setdefault(each.column, {})[each.function] = None
-        return tuple((column, tuple(functions)) for column, functions in found.items())
+                computed.setdefault(each.column, {})[each.function] = None
+        return tuple((column, tuple(functions)) for column, functions in computed.items())
 
     def _scales(self, side: int) -> tuple[int, ...]:
         kinds = self._sides.owned[side].columns

@@ -102,12 +102,13 @@ def placed(
         KernelError: two rows have one key and group, there are more keys, a group is none of those
             that there may be, a column has nulls, or a number more bits.
     """
-    table, found = (arrow.plain(loaded(each)) for each in (x, common))
+    table, matched = (arrow.plain(loaded(each)) for each in (x, common))
     keys, known = (
-        match_keys.keys_of(each, on, [KeyKind(*kind) for kind in kinds]) for each in (table, found)
+        match_keys.keys_of(each, on, [KeyKind(*kind) for kind in kinds])
+        for each in (table, matched)
     )
     position = pc.fill_null(pc.index_in(keys, pc.drop_null(known)), -1).to_numpy()
-    numbers = _numbers(found.filter(known.is_valid()), NUMBER).astype(np.int64)
+    numbers = _numbers(matched.filter(known.is_valid()), NUMBER).astype(np.int64)
     rank = np.full(len(keys), -1, np.int64)
     rank[position >= 0] = numbers[position[position >= 0]]
     others = pc.dictionary_encode(keys.filter(pa.array(rank < 0)), null_encoding="encode").indices

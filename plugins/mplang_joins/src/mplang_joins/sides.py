@@ -97,8 +97,8 @@ def _owned(what: str, tables: Sequence[Any]) -> list[OwnedTable]:
     for name in names:
         if names.count(name) > 1:
             raise TraceError(
-                f"{at()}{what}: two tables are those of {name}; join these first, on a device of its "
-                "own, as any two tables"
+                f"{at()}{what}: two tables are those of {name}; join these first, on a device of "
+                "its own, as any two tables"
             )
     devices = [device_of_party(cluster, name).name for name in names]
     return [OwnedTable(*each) for each in zip(tables, names, devices, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mplang_match.ext import match
+from mplang_match import match
 
 import mplang_core as mp
 from mplang_core import MPObject
@@ -47,7 +47,7 @@ def by_match(
     works, sides = lowered.works, []
     keys = [_asked(w.query.all_keys, tables, w, d) for w, d in zip(works, devices, strict=True)]
     bounds = {name: work.rows for name, work in zip(owners, works, strict=True)}
-    matched = match(*keys, on=list(works[0].query.keys), rows=bounds, keep=True)
+    matched = match(keys[0], keys[1], on=list(works[0].query.keys), rows=bounds, keep=True)
     for i, (work, device) in enumerate(zip(works, devices, strict=True)):
         table = _asked(work.query.sql, tables, work, device)
         made = mp.device(device)(placed)(

@@ -1,4 +1,4 @@
-"""Which groups come first in an order, on shares: nobody learns the others, nor how they compare."""
+"""Which groups come first in an order, on shares: nobody learns how the others compare."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def come_first(valid: Array, numbers: Sequence[GroupNumber], first: FirstGroups)
         less, equal = _compared(key, numbers)
         before = less | (equal & before)
     ahead = jnp.sum((before & valid[None, :]).astype("int64"), axis=1)
-    return valid & (ahead < first.count)
+    return valid & (ahead < first.most)
 
 
 def _compared(key: RankKey, numbers: Sequence[GroupNumber]) -> tuple[Tensor, Tensor]:
-    """Return for each two groups whether the second is before the first by a key, and whether equal."""
+    """Return for each two groups whether the second is before the first, and whether equal."""
     if key.labels:
         places = np.array(key.labels)
         return _less(places, key), places[None, :] == places[:, None]

@@ -71,10 +71,8 @@ def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
     query = reading.select(*items).group_by(*grouped)
     key_types = tuple(kinds[_value_name(key)] for key in part.keys)
     all_keys = _reading(replace(part, keeps=True)).select(*items[: len(keys)])
-    return OwnerQuery(
-        *(_text(each, braces=True) for each in (query, all_keys)),
-        keys, key_types, names, tuple(scales), code,
-    )  # fmt: skip
+    texts = _text(query, braces=True), _text(all_keys, braces=True)
+    return OwnerQuery(*texts, keys, key_types, names, tuple(scales), code)
 
 
 def _nulls_together(keys: Sequence[Expr]) -> list[Expr]:

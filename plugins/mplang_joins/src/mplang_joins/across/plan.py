@@ -87,11 +87,11 @@ class FirstGroups(NamedTuple):
     """The groups that come first, which are told alone.
 
     Attributes:
-        count: how many they are at most.
+        most: how many they are at most.
         order: by what groups are in order; of equal ones those with the lower number are first.
     """
 
-    count: int
+    most: int
     order: tuple[RankKey, ...]
 
 

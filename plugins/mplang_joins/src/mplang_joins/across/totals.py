@@ -117,7 +117,7 @@ def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
 
     Those of the first one are not masked: in other rows than its own all others are zero.
     """
-    by = _in_place if sides[0].tokens is None else _by_sort
+    by = _in_one_order if sides[0].tokens is None else _by_sort
     first, leads, others = by(sides, plan)
     joined = [first]
     for (here, factors), how, absent in zip(others, plan.hows[1:], plan.absent[1:], strict=True):
@@ -140,7 +140,9 @@ class _Other(NamedTuple):
     factors: Factors
 
 
-def _in_place(sides: Sequence[Reduced], plan: SharePlan) -> tuple[Factors, Array, Sequence[_Other]]:
+def _in_one_order(
+    sides: Sequence[Reduced], plan: SharePlan
+) -> tuple[Factors, Array, Sequence[_Other]]:
     """Return the first side's factors, whether it has a row, and the others: in one order."""
     first, *others = sides
     return first.factors, first.there, [_Other(each.there, each.factors) for each in others]

@@ -78,7 +78,7 @@ class UnitForm(NamedTuple):
         return function in dict(self.functions).get(column, ())
 
 
-class Wanted(NamedTuple):
+class UnitAggregate(NamedTuple):
     """An aggregate of units.
 
     Attributes:

@@ -44,8 +44,8 @@ def units(
     different = pc.dictionary_encode(keys)
     if len(different.dictionary) > rows:
         raise KernelError(
-            f"joins.units: the table has more than the {rows} units declared: say in keys: or rows: "
-            "of the data set how many there are at most"
+            f"joins.units: the table has more than the {rows} units declared: say in keys: or "
+            "rows: of the data set how many there are at most"
         )
     made = np.zeros((form.planes, rows), np.int64)
     made[0] = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
@@ -109,16 +109,20 @@ class _Values:
 
     def _integers(self, bits: int) -> Array:
         """Return the values as integers, 0 where there is none."""
+        numbers: Array
         if pa.types.is_floating(self._kind):
             _within(self._floats, np.abs(self._floats), bits)
-            return np.rint(self._floats).astype(np.int64)
+            numbers = np.rint(self._floats).astype(np.int64)
+            return numbers
         if pa.types.is_decimal(self._kind):
             _within(self._floats, np.abs(self._floats), bits)
-            return self._exact.cast(pa.decimal128(38, 0)).cast(pa.int64()).to_numpy()
-        numbers = self._column.cast(pa.int64()) if pa.types.is_boolean(self._kind) else self._column
-        filled = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+            numbers = self._exact.cast(pa.decimal128(38, 0)).cast(pa.int64()).to_numpy()
+            return numbers
+        whole = self._column.cast(pa.int64()) if pa.types.is_boolean(self._kind) else self._column
+        filled = whole.fill_null(0).to_numpy(zero_copy_only=False)
         _within(filled, np.abs(filled.astype(np.float64)) * 10.0**self._scale, bits)
-        return filled.astype(np.int64) * 10**self._scale
+        numbers = filled.astype(np.int64) * 10**self._scale
+        return numbers
 
 
 def _within(numbers: Array, sizes: Array, bits: int) -> Array:
@@ -144,10 +148,10 @@ def _groups(table: Any, by: By) -> Array:
             values = pa.array(list(labels)).cast(column.type)
         except pa.ArrowInvalid as error:
             raise KernelError(_OTHER_GROUP) from error
-        found = pc.index_in(column, values).combine_chunks()
-        if column.null_count or found.null_count:
+        numbers = pc.index_in(column, values).combine_chunks()
+        if column.null_count or numbers.null_count:
             raise KernelError(_OTHER_GROUP)
-        group = group * len(labels) + found.to_numpy()
+        group = group * len(labels) + numbers.to_numpy()
     return group
 
 

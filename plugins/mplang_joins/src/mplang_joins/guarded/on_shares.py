@@ -12,12 +12,12 @@ from mplang_analysis import WHOLE
 
 from mplang_joins.across.fitting import by_row, over_rows
 from mplang_joins.aligned import Sorted, any_of, fetched
-from mplang_joins.guarded.form import Part, UnitForm, Wanted
+from mplang_joins.guarded.form import Part, UnitAggregate, UnitForm
 from mplang_joins.rows import Side
 
 
 def guard(
-    *sides: Array, forms: Sequence[UnitForm], wanted: Sequence[Wanted], k: int,
+    *sides: Array, forms: Sequence[UnitForm], wanted: Sequence[UnitAggregate], k: int,
     max_share: int | None,
 ) -> tuple[Array, ...]:  # fmt: skip
     """Return aggregates of the units that all sides have, of those groups that may be told.
@@ -42,24 +42,26 @@ def guard(
 
 
 def _conditions(
-    units: _Units, wanted: Sequence[Wanted], k: int, max_share: int | None
+    units: _Units, wanted: Sequence[UnitAggregate], k: int, max_share: int | None
 ) -> Iterator[Array]:
     """Yield for each group what holds if it may be told."""
     yield units.total() >= k
     columns = [(each.side, each.column) for each in wanted if each.function != "units"]
     for side, column in dict.fromkeys(columns):
         yield units.total(side, "has", column) >= k
-    for each in dict.fromkeys(wanted) if max_share is not None else ():
+    if max_share is None:
+        return
+    for each in dict.fromkeys(wanted):
         at = () if each.function == "units" else (each.side, _part(each), each.column)
         yield units.largest(*at) * WHOLE <= units.total(*at) * max_share
 
 
-def _part(wanted: Wanted) -> Part:
+def _part(wanted: UnitAggregate) -> Part:
     """Return what a unit adds to an aggregate."""
     return "count" if wanted.function == "count" else "size"
 
 
-def _number(units: _Units, wanted: Wanted) -> Array:
+def _number(units: _Units, wanted: UnitAggregate) -> Array:
     if wanted.function == "units":
         return units.total()
     if wanted.function == "count":
@@ -68,7 +70,7 @@ def _number(units: _Units, wanted: Wanted) -> Array:
     if wanted.function == "sum":
         return total
     count = units.total(wanted.side, "count", wanted.column)
-    divisor = jnp.maximum(count, 1) * 10**wanted.scale
+    divisor: Array = jnp.maximum(count, 1) * 10**wanted.scale
     return total.astype("float64") / divisor.astype("float64")
 
 
@@ -89,11 +91,13 @@ class _Units:
     def total(self, side: int = 0, part: Part | None = None, column: str = "") -> Array:
         """Return the sum of a number over units, by group; without one the number of units."""
         *others, last = self._factors(side, part, column)
-        return over_rows(reduce(by_row, others), last)
+        made: Array = over_rows(reduce(by_row, others), last)
+        return made
 
     def largest(self, side: int = 0, part: Part | None = None, column: str = "") -> Array:
         """Return the largest number of a unit, by group."""
-        return jnp.max(reduce(by_row, self._factors(side, part, column)), axis=1)
+        every: Array = reduce(by_row, self._factors(side, part, column))
+        return every.max(axis=1)
 
     def _factors(self, side: int, part: Part | None, column: str) -> list[Array]:
         """Return for each side its number by group and unit, or whether the unit is there."""

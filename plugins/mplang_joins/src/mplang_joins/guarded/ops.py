@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mplang_analysis import WHOLE, Prepared, PrepareRule, Role, ShareGuard, ShareGuardRule
-from mplang_spu import ShareType, SpuConfig
+from mplang_spu import ShareType, SpuConfig, resolve_config
 from mplang_tables import check_table, is_number
 
 from mplang_core import Mask, TableType, TensorType, simple_op
 from mplang_core.ext import OPTIONAL, AnyType, Attr, Effects, OpDef, Operation
-from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitForm, Wanted
+from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitAggregate, UnitForm
 from mplang_joins.ops import MAX_GROUPS, Kinds, check_column, check_keys, check_side
 from mplang_joins.published import Label
 
@@ -150,9 +150,9 @@ def forms_of(attrs: Mapping[str, Any]) -> list[UnitForm]:
     return [UnitForm(*each) for each in attrs["sides"]]
 
 
-def wanted_of(attrs: Mapping[str, Any]) -> list[Wanted]:
+def wanted_of(attrs: Mapping[str, Any]) -> list[UnitAggregate]:
     """Return the aggregates of an op ``joins.guarded``, by its attributes."""
-    return [Wanted(*each) for each in attrs["wanted"]]
+    return [UnitAggregate(*each) for each in attrs["wanted"]]
 
 
 def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
@@ -173,18 +173,18 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     groups = _check_groups(forms)
     outs = [TensorType("bool", (groups,))]
     for wanted in wanted_of(attrs):
-        _check_told(forms, wanted)
+        _check_declared(forms, wanted)
         outs.append(TensorType("f64" if wanted.function == "mean" else "i64", (groups,)))
     return [ShareType(kind, like.parties, like.protocol, like.field, like.fxp) for kind in outs]
 
 
-def _check_told(forms: Sequence[UnitForm], wanted: Wanted) -> None:
+def _check_declared(forms: Sequence[UnitForm], wanted: UnitAggregate) -> None:
     """Refuse an aggregate that an owner has not made its units for: rules know of no other."""
     if wanted.function == "units":
-        told = all(any("units" in names for _, names in form.functions) for form in forms)
+        declared = all(any("units" in names for _, names in form.functions) for form in forms)
     else:
-        told = forms[wanted.side].tells(wanted.function, wanted.column)
-    if not told:
+        declared = forms[wanted.side].tells(wanted.function, wanted.column)
+    if not declared:
         raise ValueError(f"{wanted.function} of {wanted.column!r} is not what its owner tells")
 
 
@@ -194,7 +194,7 @@ def _like(op: Operation) -> ShareType:
     if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
         raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
     config = SpuConfig(**op.attrs["config"])
-    if ShareType.of(kind.plain, config_of(config, op.attrs["parties"])) != kind:
+    if ShareType.of(kind.plain, resolve_config(config, op.attrs["parties"])) != kind:
         raise TypeError(f"its operands are shared by another configuration, got {kind}")
     return kind
 
@@ -210,13 +210,6 @@ def _check_room(form: UnitForm, kind: AnyType, like: ShareType, *, bounded: bool
     room = WHOLE_BITS - rows.bit_length() - (SHARE_BITS if bounded else 0)
     if max(form.bits, form.counts) > room:
         raise ValueError(f"numbers of {rows} units have {room} bits at most, got {form}")
-
-
-def config_of(config: SpuConfig, parties: Mask) -> SpuConfig:
-    """Return a configuration that is complete, for some parties."""
-    from mplang_spu.config import resolve_config
-
-    return resolve_config(config, parties)
 
 
 GUARDED = OpDef(
