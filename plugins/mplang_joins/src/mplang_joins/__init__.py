@@ -1,8 +1,9 @@
 """Secret joins: tables of several parties, joined on secret shares; nobody learns who matched."""
 
 from mplang_joins.across.groups import JoinedGroups
+from mplang_joins.explaining import Explanation, explain
 from mplang_joins.frontend import join
 from mplang_joins.in_common import Overlap, overlap
 from mplang_joins.rows import JoinedRows
 
-__all__ = ["JoinedGroups", "JoinedRows", "Overlap", "join", "overlap"]
+__all__ = ["Explanation", "JoinedGroups", "JoinedRows", "Overlap", "explain", "join", "overlap"]
