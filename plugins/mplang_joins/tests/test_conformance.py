@@ -31,6 +31,7 @@ def reduced(tokens, there, n):
     return right and (tokens % 2 == 1).all() and there.tolist() == [1, 1, 0, 0]
 
 
+ONE_KEY = pa.table({"n": [-5, 6], "group": [2, 0]})
 UNITS = pa.table(
     {"id": ["a", None, "a", "b"], "g": ["u", "u", "u", "v"], "n": [5, 6, -7, None]},
     schema=pa.schema([("id", pa.string()), ("g", pa.string()), ("n", pa.int8())]),
@@ -89,6 +90,19 @@ SAMPLES = (
             **GROUPED,
         },
         expect=placed,
+    ),
+    Sample(
+        "joins.grouped",
+        Of(arrow.type_of(ONE_KEY), ONE_KEY),
+        attrs={
+            "columns": ("n",),
+            "code": "group",
+            "groups": 3,
+            "limbs": (1,),
+            "width": 3,
+            "most": (3,),
+        },
+        expect=lambda n: n.tolist() == [[[6], [0], [-5]], [[6], [0], [5]]],
     ),
     Sample(
         "joins.units",

@@ -12,6 +12,7 @@ import mplang_cli.artifact as artifact
 from mplang_data import catalogue as catalogue
 from mplang_data import dataset as dataset
 import mplang_dp as dp
+from mplang_joins import explain as explain
 import mplang_guard as guard
 import mplang_cli.introspect as introspect
 from mplang_joins import join as join
@@ -36,6 +37,7 @@ __all__ = [
     "catalogue",
     "dataset",
     "dp",
+    "explain",
     "guard",
     "introspect",
     "join",

@@ -176,7 +176,10 @@ class Description(StrictModel):
     @model_validator(mode="after")
     def _check(self) -> Description:
         if (self.array is None) == (not self.columns):
-            raise ValueError("it has columns, or is an array such as 'f64[569, 30]'")
+            raise ValueError(
+                "it needs columns: by name and type, as columns: {id: int64, city: string}, or "
+                "array: such as f64[569, 30]"
+            )
         of_tables = self.match or self.unit or self.keys or self.rows is not None
         if self.array is not None and of_tables:
             raise ValueError("an array has no rows, keys, match and unit: its shape is published")

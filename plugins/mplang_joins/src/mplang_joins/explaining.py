@@ -26,6 +26,8 @@ SIZES = {"network": (64, 128, 256)}
 """Bounds of rows of the runs that are drawn out, by the method of sorting."""
 USUAL_SIZES = (128, 512, 1024)
 
+MAX_SHOWN = 60  # characters of what a part does, in a table
+
 Link: TypeAlias = tuple[int, int]
 
 
@@ -76,7 +78,7 @@ class Explanation(Report):
 
     def tables(self) -> list[TextTable]:
         """Return its parts, and what they send."""
-        steps = [[", ".join(each.parties), each.what, each.line] for each in self.steps]
+        steps = [[", ".join(each.parties), _short(each.what), each.line] for each in self.steps]
         links = [[f"{a} → {b}", f"{n / 1e6:.3g}"] for (a, b), n in self.bytes.items()]
         return [
             TextTable(f"Parts of {self.program}", ["runs at", "what", "line"], steps),
@@ -85,7 +87,10 @@ class Explanation(Report):
 
     def parts(self, drawings: bool = True) -> Sequence[TextTable | Paragraphs]:
         """Return its tables, who learns what, and how long it takes."""
-        said = f"About {self.seconds:.2g} s on this machine, where all parties share its cores."
+        said = (
+            f"About {self.seconds:.2g} s on this machine, where all parties share its cores, once "
+            "the program is compiled."
+        )
         return [*self.tables(), Paragraphs(self.tells, "Who learns what"), Paragraphs([said])]
 
     def to_dict(self) -> dict[str, object]:
@@ -144,6 +149,10 @@ def explain(host: _Host, fn: Callable[[], object]) -> Explanation:
 
 
 # -- parts
+
+
+def _short(what: str) -> str:
+    return what if len(what) <= MAX_SHOWN else f"{what[:MAX_SHOWN]}…"
 
 
 def _steps(program: Program, names: Sequence[str]) -> Iterator[QueryStep]:

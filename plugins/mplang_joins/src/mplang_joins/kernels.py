@@ -128,6 +128,22 @@ def placed(
     return (there, *shared) if shared else there
 
 
+def grouped(
+    ctx: KernelContext, x: Any, *, columns: Sequence[str], code: str, groups: int,
+    limbs: Sequence[int], width: int, most: Sequence[int],
+) -> Array | tuple[Array, ...]:  # fmt: skip
+    """Make tensors of a table with one row by group; see :func:`mplang_joins.ops.grouped`.
+
+    Raises:
+        KernelError: two rows have one group, a group is none of those that there may be, a column
+            has nulls, or a number more bits.
+    """
+    table = arrow.plain(loaded(x))
+    rank = np.zeros(table.num_rows, np.int64)
+    shared = _by_group(ctx, table, rank, columns, code, groups, width, most)
+    return shared[0] if len(shared) == 1 else tuple(shared)
+
+
 def _by_group(
     ctx: KernelContext, table: Any, rank: Array, columns: Sequence[str], code: str, groups: int,
     width: int, most: Sequence[int],

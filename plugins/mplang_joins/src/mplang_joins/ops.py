@@ -58,6 +58,10 @@ def _ranges(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     return OpRanges([Interval(0, (1 << BITS) - 1), Interval(0, 1), *[values] * columns])
 
 
+def _ranges_of_grouped(op: Operation, operands: Sequence[Interval]) -> OpRanges:
+    return OpRanges([operands[0] | Interval(0, 0)] * len(op.outputs))
+
+
 def _ranges_of_placed(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     values = operands[0] | Interval(0, 0)
     return OpRanges([Interval(0, 1), *[values] * (len(op.outputs) - 1)])
@@ -240,6 +244,54 @@ def placed(
     _check_integers(common, NUMBER)
     shared = _by_group(x, columns, code, groups, limbs, width, most, rows)
     return (TensorType("bool", (rows,)), *shared)
+
+
+@simple_op(
+    "joins.grouped",
+    interfaces=[RangeRule(_ranges_of_grouped)],
+    reads=(),
+    inputs=({"kind": "Table"},),
+    outputs=({"kind": "Tensor"},),
+)
+def grouped(
+    x: TableType, *, columns: tuple[str, ...], code: str, groups: int, limbs: tuple[int, ...],
+    width: int, most: tuple[int, ...],
+) -> tuple[TensorType, ...]:  # fmt: skip
+    """Make tensors of a table that has one row for each group, at the party that has it.
+
+    Args:
+        x: the table.
+        columns: what is shared, as in :func:`reduced`; likewise ``code``, ``groups``, ``limbs``,
+            ``width`` and ``most``.
+        code: see there.
+        groups: see there.
+        limbs: see there.
+        width: see there.
+        most: see there.
+
+    Returns:
+        Tensors: the numbers of each column with their limbs, ``[1 + limbs, groups, 1]``, 0 where
+        there is no row.
+
+    Raises:
+        TraceError: a column is not there, or is none that a tensor has a place for.
+        KernelError: two rows have one group, a group is none of those that there may be, a column
+            has nulls, or a number more bits. Raised at the party that has the table.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_joins.ops import grouped
+        >>> from mplang_tables import table
+        >>> def program():
+        ...     x = mp.device("P0")(table({"g": [2, 0], "n": [5, -6]}))()
+        ...     fields = {"columns": ("n",), "code": "g", "groups": 3, "limbs": (0,)}
+        ...     return mp.device("P0")(grouped)(x, width=62, most=(0,), **fields)
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     mp.fetch(sim, mp.evaluate(sim, program))[0].tolist()
+        [[[-6], [0], [5]]]
+    """
+    check_table(x)
+    return tuple(_by_group(x, columns, code, groups, limbs, width, most, 1))
 
 
 def _by_group(

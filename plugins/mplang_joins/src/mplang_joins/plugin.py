@@ -39,13 +39,13 @@ def mplang_dialects() -> Sequence[Dialect]:
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Return the ops of the parties that bring tables."""
-    return [ops.salt, ops.enter, ops.reduced, ops.placed, units, group_table]
+    return [ops.salt, ops.enter, ops.reduced, ops.placed, ops.grouped, units, group_table]
 
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return their kernels."""
-    names = {each: each for each in ("salt", "enter", "reduced", "placed")}
+    names = {each: each for each in ("salt", "enter", "reduced", "placed", "grouped")}
     names["table"] = "group_table"
     made = [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
     for op in ("units", "guarded"):

@@ -160,7 +160,7 @@ def _block(tree: Expr) -> QueryBlock:
     outputs = {each.alias_or_name: each.unalias() for each in tree.selects}
     conditions = conjuncts(tree.args.get("where"))
     having = conjuncts(tree.args.get("having"))
-    sources = [*_sources(tree)]
+    sources = [*sources_of(tree)]
     inner = sources[0].tree
     if _aggregates(tree):
         return _aggregate(tree, sources, conditions, having, outputs)
@@ -177,8 +177,8 @@ def _block(tree: Expr) -> QueryBlock:
     named = {(sources[0].name, name.lower()): made for name, made in below.outputs.items()}
     return replace(
         below,
-        outputs={name: _put(each, named) for name, each in outputs.items()},
-        having=(*below.having, *(_put(each, named) for each in conditions)),
+        outputs={name: put_outputs(each, named) for name, each in outputs.items()},
+        having=(*below.having, *(put_outputs(each, named) for each in conditions)),
         order=_order(tree, outputs, named) or below.order,
         limit=below.limit if limit is None else limit,
     )
@@ -238,7 +238,8 @@ def _aggregate(
     )
 
 
-def _sources(tree: Expr) -> Iterator[QuerySource]:
+def sources_of(tree: Expr) -> Iterator[QuerySource]:
+    """Yield the tables, and queries within, that a SELECT reads."""
     first = tree.args.get("from_")
     if first is None:
         raise QueryRefusedError("tables", "it reads no table")
@@ -262,8 +263,13 @@ def conjuncts(clause: Expr | None) -> tuple[Expr, ...]:
     return () if condition == exp.true() else (condition,)
 
 
-def _put(tree: Expr, named: Mapping[tuple[str, str], Expr]) -> Expr:
-    """Return an expression of a query within, in place of its columns."""
+def put_outputs(tree: Expr, named: Mapping[tuple[str, str], Expr]) -> Expr:
+    """Return an expression with what a query within gives in place of that query's columns.
+
+    Args:
+        tree: the expression.
+        named: what stands for a column, by the name of the query and its own in lower case.
+    """
 
     def put(node: Expr) -> Expr:
         made = None
@@ -286,5 +292,5 @@ def _order(
         if isinstance(by, exp.Column) and not by.table:
             by = next((e for name, e in outputs.items() if name.lower() == by.name.lower()), by)
         descending = bool(each.args.get("desc"))
-        keys.append(SortKey(_put(by, named), descending, bool(each.args.get("nulls_first"))))
+        keys.append(SortKey(put_outputs(by, named), descending, bool(each.args.get("nulls_first"))))
     return tuple(keys)

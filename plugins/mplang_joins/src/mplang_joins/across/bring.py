@@ -12,7 +12,7 @@ from mplang_core import MPObject
 from mplang_core.ext import flatten
 from mplang_joins.across.plan import Reduced
 from mplang_joins.on_shares import salts
-from mplang_joins.ops import placed, reduced
+from mplang_joins.ops import grouped, placed, reduced
 
 if TYPE_CHECKING:
     from mplang_joins.across.lowered import LoweredQuery, OwnerWork  # of sqlglot
@@ -56,6 +56,20 @@ def by_match(
         )  # fmt: skip
         there, *factors = flatten(made)[0]  # one value, if it brings keys alone
         sides.append(Reduced(None, there, tuple(factors)))
+    return sides
+
+
+def by_union(
+    lowered: LoweredQuery, tables: Mapping[str, MPObject], owners: Sequence[str],
+    devices: Sequence[str],
+) -> list[Reduced]:  # fmt: skip
+    """Return what owners bring of all their rows, which no key joins: one number for each group."""
+    sides = []
+    for work, device in zip(lowered.works, devices, strict=True):
+        fields = _fields(lowered, work, 1)
+        del fields["rows"]
+        made = mp.device(device)(grouped)(_asked(work.query.sql, tables, work, device), **fields)
+        sides.append(Reduced(None, None, tuple(flatten(made)[0])))
     return sides
 
 

@@ -78,6 +78,8 @@ def _parts(joined: Sequence[Sequence[Array]], product: Product) -> dict[int, Arr
     """Return the sum of products of absolute values as digits of a limb's base, by their power."""
     sides = [_limbs(side[i]) for side, i in zip(joined, product.factors, strict=True)]
     parts = dict(enumerate(sides[0]))
+    if len(sides) == 1:
+        return {power: part.sum(axis=1) for power, part in parts.items()}
     for k, side in enumerate(sides[1:], 1):
         multiply = over_rows if k == len(sides) - 1 else by_row
         made = defaultdict[int, list[Array]](list)

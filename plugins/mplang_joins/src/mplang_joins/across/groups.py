@@ -98,7 +98,8 @@ class JoinedGroups:
         device = getattr(tensors[0], "device", None) if tensors else None
         if device is None or device.kind.form is not Form.PLAIN:
             raise TraceError(
-                f"{at()}table: reveal the groups to a device first, which has them in plain"
+                f"{at()}table: it is made at one party, which has the groups in plain: "
+                "mp.reveal(groups, to='P0').table()"
             )
         made: MPObject = mp.device(device.name)(group_table)(
             *tensors,

@@ -30,6 +30,7 @@ from mplang_joins.across.plan import (
 )
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.across.split import Aggregate, Factor, FactorTerm, OwnerPart, Split, split
+from mplang_joins.across.union import split_union
 from mplang_joins.keys import key_kinds
 from mplang_joins.ops import MAX_ROWS, Kinds
 from mplang_joins.published import PublishedColumn
@@ -160,10 +161,12 @@ def lower(
     Raises:
         QueryRefusedError: it cannot be run; says which part of it, why, and what to write.
     """
-    divided = split(read_block(sql, tables.kinds), tables.parties, tables.look)
-    if learns and len(divided.parts) > 2:
-        raise QueryRefusedError("tables", 'a match is of two parties; match="secret" takes more')
-    works = [_work(each, tables) for each in divided.parts]
+    block = read_block(sql, tables.kinds)
+    divided = split_union(block, tables.parties, tables.look)
+    divided = divided or split(block, tables.parties, tables.look)
+    if learns and (len(divided.parts) > 2 or divided.union):
+        raise QueryRefusedError("tables", "a match joins tables of two parties; leave match= out")
+    works = [_work(each, tables, union=divided.union) for each in divided.parts]
     try:
         kinds = key_kinds([each.query.kinds for each in works])
     except TypeError as error:
@@ -171,13 +174,15 @@ def lower(
     return _Lowering(divided, works, bits).done(kinds, gives)
 
 
-def _work(part: OwnerPart, tables: QueryTables) -> OwnerWork:
+def _work(part: OwnerPart, tables: QueryTables, *, union: bool) -> OwnerWork:
     """Return what one owner does."""
     read = dict.fromkeys(
         each.name for source in part.sources for each in source.tree.find_all(exp.Table)
     )
     named = {name.lower(): name for name in tables.kinds}
     names = [named[each.lower()] for each in read]
+    if union:
+        return OwnerWork(part.owner, owner_query(part, tables.kinds), names, part.width, 1)
     reduces = part if part.how in ("inner", "left") else replace(part, factors=[])
     columns = [table_of(key, part.sources) for key in part.keys]
     known = [(named[each[0].lower()], each[1]) for each in columns if each is not None]
@@ -195,7 +200,9 @@ def _work(part: OwnerPart, tables: QueryTables) -> OwnerWork:
 class _Lowering:
     def __init__(self, divided: Split, works: Sequence[OwnerWork], bits: NumberBits) -> None:
         self.split, self.works, self.bits = divided, works, bits
-        self.sides = sum(each.how in ("inner", "left") for each in divided.parts)
+        self.leading = divided.parts[:1] if divided.union else divided.parts
+        self.sides = sum(each.how in ("inner", "left") for each in self.leading)
+        self.rows = len(works) if divided.union else works[0].rows
         self.wanted = {node: self._wanted(each) for node, each in divided.aggregates.items()}
         self.positions = {node: i for i, node in enumerate(divided.aggregates)}
         self.shown: list[int] = []
@@ -208,8 +215,8 @@ class _Lowering:
         order = tuple(self._ordered(each, columns) for each in block.order)
         scales = [_unit(each) for each in self.wanted.values()]
         plan = SharePlan(
-            tuple(each.how for each in self.split.parts),
-            tuple(tuple(map(_absent, each.factors)) for each in self.split.parts),
+            tuple(each.how for each in self.leading),
+            tuple(tuple(map(_absent, each.factors)) for each in self.leading),
             tuple(self.wanted.values()),
             tuple(self.shown),
             self._total(self.split.rows) if block.groups else None,
@@ -217,6 +224,7 @@ class _Lowering:
             (WHOLE, min(WHOLE, self.bits.field - self.bits.fraction - 3)),
             tuple(condition_of(each, self._find, scales) for each in block.having),
             self._first(order, columns),
+            self.split.union,
         )
         works = [self._bounded(i, each) for i, each in enumerate(self.works)]
         return LoweredQuery(works, kinds, plan, tuple(columns), gives, order)
@@ -229,14 +237,16 @@ class _Lowering:
         if count is None:
             return None
         if not order or not self.split.block.groups:
-            raise QueryRefusedError("clause", "LIMIT is of groups, and stands behind ORDER BY")
-        if prod(each.width for each in self.split.parts) > MAX_RANKED:
+            raise QueryRefusedError(
+                "clause", "LIMIT is of groups that are in order: write ORDER BY before it"
+            )
+        if prod(each.width for each in self.leading) > MAX_RANKED:
             raise QueryRefusedError("groups", f"LIMIT chooses among {MAX_RANKED} groups at most")
         return FirstGroups(count, tuple(_rank_key(each, columns[each.column]) for each in order))
 
     def _width(self) -> int:
         try:
-            return width_of(self.works[0].rows, self.sides)
+            return width_of(self.rows, self.sides)
         except ValueError as error:
             raise QueryRefusedError("bound", str(error)) from error
 
@@ -244,7 +254,8 @@ class _Lowering:
         """Return what an owner does with how large its numbers are at most, so that sums fit."""
         part, width = self.split.parts[i], self._width()
         totals = [each.total for each in self.wanted.values() if each.total.scale is None]
-        floats = {product.factors[i] for total in totals for product in total.products}
+        side = 0 if self.split.union else i
+        floats = {product.factors[side] for total in totals for product in total.products}
         limbs, most, of_floats = [], [], self._bits_of_floats()
         if floats and of_floats < 1:
             raise QueryRefusedError("bound", "the SPU's field has no room for products of floats")
@@ -260,14 +271,15 @@ class _Lowering:
         """Return how many bits a factor has before the point, so that products and sums fit."""
         field, fraction = self.bits
         product = field - 2 - 2 * fraction
-        total = field - 2 - fraction - self.works[0].rows.bit_length()
+        total = field - 2 - fraction - self.rows.bit_length()
         return min(product, total) // self.sides
 
     def _labels(self) -> Iterator[tuple[Expr, Labels]]:
         """Yield each group with its value in all groups that there may be, the last run fastest."""
-        sizes = [len(each) for part in self.split.parts for each in part.labels]
-        trees = [each for part in self.split.parts for each in part.groups]
-        values = [each for part in self.split.parts for each in part.labels]
+        sizes = [len(each) for part in self.leading for each in part.labels]
+        trees = [each for part in self.leading for each in part.groups]
+        trees = list(self.split.block.groups) if self.split.union else trees
+        values = [each for part in self.leading for each in part.labels]
         for i, (tree, here) in enumerate(zip(trees, values, strict=True)):
             each, times = prod(sizes[i + 1 :]), prod(sizes[:i])
             yield tree, tuple(label for label in here for _ in range(each)) * times
@@ -300,6 +312,8 @@ class _Lowering:
 
     def _scale(self, term: FactorTerm) -> int | None:
         """Return by which power of ten a term is multiplied; ``None`` if it is a float."""
+        if self.split.union:
+            return self._one_scale([each.query.scales[term.factors[0]] for each in self.works])
         scales: list[int | None] = []
         for part, work, i in zip(self.split.parts, self.works, term.factors, strict=True):
             scales += [work.query.scales[i]] if part.how in ("inner", "left") else []
@@ -315,6 +329,14 @@ class _Lowering:
                 "column", "a decimal is multiplied by a float; cast it to DOUBLE at its party"
             )
         return None
+
+    def _one_scale(self, scales: Sequence[int | None]) -> int | None:
+        """Return the scale that a number has at all owners."""
+        if len(set(scales)) > 1:
+            raise QueryRefusedError(
+                "column", "its decimals have another scale, or are floats, at another party; cast"
+            )
+        return scales[0]
 
     def _find(self, tree: Expr) -> Condition | None:
         if tree in self.positions:
@@ -357,7 +379,10 @@ class _Lowering:
         column = self._column(order.by, "")
         if len(self.shown) > before:  # whose numbers somebody would get
             raise QueryRefusedError(
-                "clause", "groups are in order by columns of the result", order.by
+                "clause",
+                "groups are in order by columns of the result: add it to those, as an order tells of "
+                "it, too",
+                order.by,
             )
         if column not in columns:
             columns.append(column)

@@ -25,7 +25,7 @@ class OwnerQuery(NamedTuple):
 
     Attributes:
         sql: a SELECT in DuckDB's SQL, with the names of tables in braces.
-        all_keys: one of its keys, before a match.
+        all_keys: one of its keys, before a match; empty if it has none.
         keys: the names of the columns of its key.
         kinds: the types of these columns.
         factors: the names of the columns of its factors.
@@ -68,11 +68,13 @@ def owner_query(part: OwnerPart, tables: Mapping[str, TableType]) -> OwnerQuery:
         column, scale = _factor(factor, part, kinds)
         items.append(exp.alias_(column, name))
         scales.append(scale)
-    query = reading.select(*items).group_by(*grouped)
+    query = reading.select(*items)
+    query = query.group_by(*grouped) if grouped else query
     key_types = tuple(kinds[_value_name(key)] for key in part.keys)
     all_keys = _reading(replace(part, keeps=True)).select(*items[: len(keys)])
-    texts = _text(query, braces=True), _text(all_keys, braces=True)
-    return OwnerQuery(*texts, keys, key_types, names, tuple(scales), code)
+    before = _text(all_keys, braces=True) if keys else ""
+    text = _text(query, braces=True)
+    return OwnerQuery(text, before, keys, key_types, names, tuple(scales), code)
 
 
 def _nulls_together(keys: Sequence[Expr]) -> list[Expr]:
@@ -124,6 +126,8 @@ def _names(tree: Expr) -> set[str]:
 def _types(reading: exp.Select, part: OwnerPart, tables: Mapping[str, TableType]) -> dict[str, str]:
     """Return the types of what an owner's columns are made of, by their text."""
     values = [*part.keys, *(each.value for each in part.factors if each.value is not None)]
+    if not values:  # a SELECT has a column
+        return {}
     items = [exp.alias_(each.copy(), f"x{i}") for i, each in enumerate(values)]
     try:
         kind = described(_text(reading.select(*items), braces=False), tables)

@@ -108,6 +108,7 @@ class SharePlan(NamedTuple):
         most: the bits that a total of integers may have; a mean's may be fewer.
         having: conditions of groups, all of which hold.
         first: which groups are told, of those that are there; ``None`` if all are.
+        union: whether the sides' rows are one below the other, and not joined.
     """
 
     hows: tuple[How, ...]
@@ -119,6 +120,7 @@ class SharePlan(NamedTuple):
     most: tuple[int, int]
     having: tuple[Condition, ...] = ()
     first: FirstGroups | None = None
+    union: bool = False
 
 
 Labels: TypeAlias = tuple[Label, ...]

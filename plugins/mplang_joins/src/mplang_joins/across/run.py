@@ -12,7 +12,7 @@ from mplang_spu import SpuConfig
 import mplang_core as mp
 from mplang_core import ClusterSpec, FeProgram, MPObject, TableType, fe_materialize
 from mplang_core.ext import Device, TraceError, at, device_of_party, the_holder
-from mplang_joins.across.bring import Bringing, by_match, by_tokens
+from mplang_joins.across.bring import Bringing, by_match, by_tokens, by_union
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.on_shares import on_shares
 from mplang_joins.published import PublishedColumn, published_column
@@ -64,7 +64,7 @@ def run(
         lowered = lower(sql, tables, gives, bits, learns=match == "psi")
     except QueryRefusedError as error:
         raise TraceError(f"{at()}{device.name}: the query cannot run: {error}") from error
-    return _run(device, lowered, tables, _WAYS[match])
+    return _run(device, lowered, tables, by_union if lowered.plan.union else _WAYS[match])
 
 
 _WAYS: Mapping[object, Bringing] = {"secret": by_tokens, "psi": by_match}

@@ -110,12 +110,15 @@ class Split:
         parts: what each owner does; the first one leads the join.
         aggregates: all aggregates that the query names.
         rows: how many rows a group has.
+        union: whether the parts' rows are one below the other, and not joined: all have factors of
+            the same positions then.
     """
 
     block: QueryBlock
     parts: Sequence[OwnerPart]
     aggregates: Mapping[Expr, Aggregate]
     rows: tuple[FactorTerm, ...]
+    union: bool = False
 
 
 class Owners:
@@ -248,7 +251,7 @@ class _Splitting:
             raise QueryRefusedError(
                 "condition",
                 "it is of rows of several parties; conditions are of one party's columns, or equal "
-                "columns that join",
+                "columns that join. Of what a group has of both, HAVING compares aggregates",
                 condition,
             )
 

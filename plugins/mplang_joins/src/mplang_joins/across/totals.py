@@ -105,6 +105,8 @@ def _total(joined: Sequence[Factors], total: Total) -> Array:
 
 def _product(joined: Sequence[Factors], product: Product) -> Array:
     first, *others = (side[i][0] for side, i in zip(joined, product.factors, strict=True))
+    if not others:
+        return first.sum(axis=1)
     *middle, last = others
     for each in middle:
         first = by_row(first, each)
@@ -117,6 +119,9 @@ def _joined(sides: Sequence[Reduced], plan: SharePlan) -> list[Factors]:
 
     Those of the first one are not masked: in other rows than its own all others are zero.
     """
+    if plan.union:
+        each_factor = zip(*(side.factors for side in sides), strict=True)
+        return [[jnp.concatenate(factors, axis=-1) for factors in each_factor]]
     by = _in_one_order if sides[0].tokens is None else _by_sort
     first, leads, others = by(sides, plan)
     joined = [first]

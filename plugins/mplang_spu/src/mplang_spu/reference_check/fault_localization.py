@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mplang_spu.lowering.splats import MOVES
 from mplang_spu.reference_check.flat_function import FlatFunction
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.ties import explained_by_ties
@@ -67,10 +68,16 @@ def worst_fault(function: FlatFunction, wrong: Mapping[int, Difference]) -> Faul
         wrong: the difference of each wrong result, by value number.
 
     Returns:
-        The op that gives the worst result.
+        The op that gives the worst result: the one before those that only move its elements.
     """
-    number = _worst(wrong)
-    return Fault(_producers(function).get(number), number, wrong[number])
+    number, producers = _worst(wrong), _producers(function)
+    op = producers.get(number)
+    while op is not None and function.ops[op].name in MOVES:
+        before = producers.get(function.ops[op].operands[0])
+        if before is None:
+            break
+        op = before
+    return Fault(op, number, wrong[number])
 
 
 def _worst(off: Mapping[int, Difference]) -> int:
