@@ -255,6 +255,12 @@ def test_k_is_what_the_op_says():
         by_hand(k=0)
 
 
+def test_a_sort_that_tells_ties_is_refused():
+    quick = {"protocol": "SEMI2K", "field": "FM64", "sort_method": "quick"}
+    with pytest.raises(MPLangError, match="its sort tells nothing, unlike the method 'quick'"):
+        by_hand(config=quick)
+
+
 def test_a_part_of_one_unit_is_bounded_only_by_sizes():
     with pytest.raises(MPLangError, match="only if all owners share sizes"):
         by_hand(max_share=500_000)

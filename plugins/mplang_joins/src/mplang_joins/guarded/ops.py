@@ -13,6 +13,7 @@ from mplang_tables import check_table, is_number
 from mplang_core import Mask, TableType, TensorType, simple_op
 from mplang_core.ext import OPTIONAL, AnyType, Attr, Effects, OpDef, Operation
 from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitAggregate, UnitForm
+from mplang_joins.on_shares import oblivious
 from mplang_joins.ops import MAX_GROUPS, Kinds, check_column, check_keys, check_side
 from mplang_joins.published import Label
 
@@ -193,9 +194,11 @@ def _like(op: Operation) -> ShareType:
     kind = op.inputs[0].type
     if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
         raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
-    config = SpuConfig(**op.attrs["config"])
-    if ShareType.of(kind.plain, resolve_config(config, op.attrs["parties"])) != kind:
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    if ShareType.of(kind.plain, config) != kind:
         raise TypeError(f"its operands are shared by another configuration, got {kind}")
+    if config != oblivious(config):
+        raise ValueError(f"its sort tells nothing, unlike the method {config.sort_method!r}")
     return kind
 
 
