@@ -182,10 +182,7 @@ def test_groups_that_are_secret_are_no_table_yet():
         people, sales = mp.dataset("bank", "people"), mp.dataset("shop", "sales")
         return mp.sql("SP0", f"SELECT count(*) AS n {JOIN}", people=people, sales=sales).table()
 
-    with (
-        mp.Simulator(cluster(), data=DATA) as sim,
-        pytest.raises(TraceError, match="at one party"),
-    ):
+    with mp.Simulator(cluster(), data=DATA) as sim, pytest.raises(TraceError, match="at one party"):
         mp.evaluate(sim, program)
 
 

@@ -63,7 +63,7 @@ def test_it_is_of_two_parties():
         "JOIN {visits} v ON p.id = v.who"
     )
     data = {**DATA, "lab": {"visits": held(VISITS, {"who": 5})}}
-    with pytest.raises(TraceError, match="tables: a match is of two parties"):
+    with pytest.raises(TraceError, match="tables: a match joins tables of two parties"):
         compiled(data, query, parties=3, match="psi")
 
 

@@ -195,3 +195,51 @@ def test_a_number_that_does_not_fit_ends_the_run():
     data = {**DATA, "bank": {"people": held(huge, {"id": 8})}}
     with pytest.raises(PartyError, match="a number of one unit has more than 57 bits"):
         told(data, ON, k=2, pay=("pay", "sum"))
+
+
+def paid(pay):
+    people = pa.table({"id": [f"p{i}" for i in range(6)], "pay": pay})
+    sales = pa.table({"who": [f"p{i}" for i in range(6)]})
+    return {
+        "bank": {"people": held(people, {"id": 8})}, "shop": {"sales": held(sales, {"who": 8})}
+    }  # fmt: skip
+
+
+MEAN = {"k": 2, "pay": ("pay", "mean")}
+
+
+@pytest.mark.parametrize(
+    ("field", "pay"),
+    [
+        ("FM64", pa.array([10_000_000 + i for i in range(6)])),
+        ("FM64", pa.array([Decimal(f"{50_000 + i}.00") for i in range(6)], pa.decimal128(9, 2))),
+        ("FM128", pa.array([10**13 + i for i in range(6)])),
+        ("FM128", pa.array([1e12 + i for i in range(6)])),
+    ],
+)
+def test_a_mean_that_shares_do_not_divide_right_ends_the_run(field, pay):
+    """It was told, and wrong: a quotient is a product with a reciprocal, which the field bounds."""
+    with pytest.raises(PartyError, match="a number of one unit has more than"):
+        told(paid(pay), ON, field=field, **MEAN)
+
+
+@pytest.mark.parametrize(
+    "pay",
+    [
+        pa.array([10**9 + i for i in range(6)]),
+        pa.array([1e5 + i / 7 for i in range(6)]),
+        pa.array([1e9 + i for i in range(6)], pa.float64()),
+        pa.array([Decimal(f"{70_000 + i}.25") for i in range(6)], pa.decimal128(38, 2)),
+        pa.array([Decimal(f"{i}.0000000001") for i in range(6)], pa.decimal128(36, 10)),
+    ],
+)
+def test_means_and_sums_of_large_and_wide_numbers_are_right(pay):
+    asked = {"k": 2, "pay": ("pay", "mean"), "all": ("pay", "sum")}
+    (found,), (right,) = told(paid(pay), ON, **asked), expected(paid(pay), ON, **asked)
+    assert found["pay"] == pytest.approx(float(right["pay"]), rel=1e-6)
+    assert float(found["all"]) == pytest.approx(float(right["all"]), rel=1e-9)
+
+
+def test_a_mean_of_floats_needs_a_fine_fraction():
+    with pytest.raises(TraceError, match="no room for the mean of 'pay'.* take the field FM128"):
+        told(paid(pa.array([1.5] * 6)), ON, field="FM64", **MEAN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -91,21 +92,21 @@ def test_rows_that_are_not_as_given_do_not_count(prepare, why):
 # -- programs that were put together by hand
 
 
-def made_by(side, table, salt, on, functions=(), rows=9, **other):
+def made_by(rank, table, salt, on, functions=(), /, **other):
     """Return what an owner makes of its units, as a program asks for it."""
-    fields = {"kinds": (("string", 0),), "by": (), "scales": (0,) * len(functions), "bits": 50,
-              "counts": 50, "bounded": False, "sides": 2, "rows": rows}  # fmt: skip
-    fields |= {"side": side, "on": (on,), "functions": functions, **other}
-    return mp.device(("bank", "shop")[side])(units)(salt, table, **fields)
+    fields = {"kinds": (("string", 0),), "by": (), "bits": 50,
+              "counts": 50, "bounded": False, "sides": 2, "rows": 9}  # fmt: skip
+    fields |= {"side": rank, "on": (on,), "functions": functions, **other}
+    return mp.device(("bank", "shop")[rank])(units)(salt, table, **fields)
 
 
-def guarded(shares, forms, wanted, k=20, **other):
+def guarded(shares, forms, wanted, /, **other):
     """Return what the op of the guard gives, in plain at the bank."""
     kinds = [each.base_type for each in shares]
     like = kinds[0]
     spu = mp.cur_ctx().cluster_spec.device("SP0")
     config = resolve_config(oblivious(spu.config), spu.mask)
-    attrs = {"sides": forms, "wanted": wanted, "k": k, "parties": spu.mask,
+    attrs = {"sides": forms, "wanted": wanted, "k": 20, "parties": spu.mask,
              "config": config.attrs(), **other}  # fmt: skip
     types = [mp.TensorType("bool", (1,)), *[mp.TensorType("i64", (1,))] * len(wanted)]
     outs = tuple(ShareType(t, like.parties, like.protocol, like.field, like.fxp) for t in types)
@@ -116,8 +117,8 @@ def guarded(shares, forms, wanted, k=20, **other):
 
 
 PAY = (("pay", ("sum",)),)
-FORM, OTHER = (1, PAY, 50, 50, False), (1, (), 50, 50, False)
-SUM = (("sum", 0, "pay", 0),)
+FORM, OTHER = (1, PAY, ("int32",), 50, 50, False, 0, 2), (1, (), (), 50, 50, False, 1, 2)
+SUM = (("sum", 0, "pay"),)
 
 
 def by_hand(change=lambda x: x, forms=(FORM, OTHER), seal=mp.seal, **other):
@@ -186,8 +187,8 @@ def test_a_choice_of_what_was_made_and_what_was_not_does_not_count():
 
 def test_another_form_than_that_which_was_made_does_not_count():
     """Planes of one form, taken for those of another, would be counted as units."""
-    wider = (3, (), 50, 50, False)
-    guards, remarks = by_hand(forms=((1, (("pay", ("sum",)),), 49, 50, False), OTHER))
+    wider = (3, (), (), 50, 50, False, 0, 2)
+    guards, remarks = by_hand(forms=((*FORM[:3], 49, *FORM[4:]), OTHER))
     assert not any(guards.values())
     assert "not what a party made of a table for it" in remarks
     with pytest.raises(MPLangError, match="sum of 'pay' is not what its owner tells"):
@@ -196,9 +197,9 @@ def test_another_form_than_that_which_was_made_does_not_count():
 
 def test_a_function_that_the_owner_was_not_asked_for_is_refused():
     with pytest.raises(MPLangError, match="mean of 'pay' is not what its owner tells"):
-        by_hand_wanted((("mean", 0, "pay", 0),))
+        by_hand_wanted((("mean", 0, "pay"),))
     with pytest.raises(MPLangError, match="units of 'id' is not what its owner tells"):
-        by_hand_wanted((("units", 0, "id", 0),))
+        by_hand_wanted((("units", 0, "id"),))
 
 
 def by_hand_wanted(wanted):
@@ -268,7 +269,7 @@ def test_a_part_of_one_unit_is_bounded_only_by_sizes():
 
 def test_numbers_whose_sums_may_wrap_are_refused():
     with pytest.raises(MPLangError, match="numbers of 9 units have 57 bits at most"):
-        by_hand(forms=((1, PAY, 58, 50, False), OTHER))
+        by_hand(forms=((*FORM[:3], 58, *FORM[4:]), OTHER))
 
 
 def test_what_waits_for_a_guard_is_no_guard_elsewhere():
@@ -294,3 +295,139 @@ def test_a_value_that_is_kept_waits_for_nothing():
         made = mp.compile(first).trace(sim)
     for label in follow(made.program).outputs[0].values():
         assert not any(source.guards for source in label.sources)
+
+
+# -- attacks that told one person's number
+
+
+def literal_units():
+    """Return units that a coordinator makes up: one of whom all know, twenty times."""
+    return np.concatenate([np.full((1, 9), 7), np.full((1, 9), 20)]).astype(np.int64)
+
+
+def test_what_an_index_chooses_among_units_and_a_literal_does_not_count():
+    def program():
+        people, sales = tables()
+        drawn = mp.device("bank")(salt)()
+        one = made_by(0, people, drawn, "id", PAY)
+        other = made_by(1, sales, mp.put("shop", drawn), "who")
+        either = mp.pshfl(
+            mp.pconv([other, mp.put("bank", literal_units())]), mp.put("shop", np.array(0))
+        )
+        either = either.ctx.place(either, either.ctx.cluster_spec.device("shop"))
+        return guarded([mp.seal(x, to="SP0") for x in (one, either)], (FORM, OTHER), SUM)[1]
+
+    guards, remarks = guards_of(program)
+    assert not any(guards.values())
+    assert "not what a party made of a table for it" in remarks
+
+
+def test_a_share_of_something_else_at_one_member_does_not_count():
+    """Shares are linear: one of x + c beside one of x is shares of x + c."""
+
+    def program():
+        people, sales = tables()
+        drawn = mp.device("bank")(salt)()
+        one = mp.seal(made_by(0, people, drawn, "id", PAY), to="SP0")
+        x = mp.seal(made_by(1, sales, mp.put("shop", drawn), "who"), to="SP0")
+        y = mp.device("SP0")(lambda x, c: x + c)(x, mp.constant(literal_units()))
+        mixed = mp.pconv([mp.pshfl_s(y, [0], [0]), mp.pshfl_s(x, [1], [1])])
+        mixed = mixed.ctx.place(mixed, mixed.ctx.cluster_spec.device("SP0"))
+        return guarded([one, mixed], (FORM, OTHER), SUM)[1]
+
+    guards, remarks = guards_of(program)
+    assert not any(guards.values())
+    assert "not what a party made of a table for it" in remarks
+
+
+def test_shares_of_two_secrets_do_not_count():
+    def program():
+        people, sales = tables()
+        drawn = mp.device("bank")(salt)()
+        one = mp.seal(made_by(0, people, drawn, "id", PAY), to="SP0")
+        there = mp.put("shop", drawn)
+        x, y = (mp.seal(made_by(1, sales, there, "who"), to="SP0") for _ in "ab")
+        mixed = mp.pconv([mp.pshfl_s(y, [0], [0]), mp.pshfl_s(x, [1], [1])])
+        mixed = mixed.ctx.place(mixed, mixed.ctx.cluster_spec.device("SP0"))
+        return guarded([one, mixed], (FORM, OTHER), SUM)[1]
+
+    guards, _ = guards_of(program)
+    assert not any(guards.values())
+
+
+def test_tokens_that_begin_with_private_data_do_not_count():
+    """Whether anything matched told a bit of one person."""
+
+    def program():
+        people, sales = tables()
+        bits = made_by(0, people, mp.device("bank")(salt)(), "id", PAY)
+        begun = mp.device("bank")(lambda x: (x[1, 0] + jnp.zeros(32)).astype("uint8"))(bits)
+        one = made_by(0, people, begun, "id", PAY)
+        other = made_by(1, sales, mp.put("shop", np.ones(32, np.uint8)), "who")
+        return guarded([mp.seal(x, to="SP0") for x in (one, other)], (FORM, OTHER), SUM)[1]
+
+    guards, remarks = guards_of(program)
+    assert not guards["people.pay"]
+    assert "beside its table is made of private data" in remarks
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "message"),
+    [
+        ({"side": 1}, {"side": 0}, "operand 0 of 2 is of side 1/2"),
+        ({"sides": 3}, {}, "operand 0 of 2 is of side 0/3"),
+        ({}, {"sides": 4}, "operand 1 of 2 is of side 1/4"),
+    ],
+)
+def test_sides_are_those_of_the_operands(here, there, message):
+    """Sides that changed places mixed columns; others than there are chose among units."""
+    names = {"side": 6, "sides": 7}
+
+    def form(base, changes):
+        return tuple(
+            next((v for k, v in changes.items() if names[k] == i), x) for i, x in enumerate(base)
+        )
+
+    def program():
+        people, sales = tables()
+        drawn = mp.device("bank")(salt)()
+        one = made_by(0, people, drawn, "id", PAY, **here)
+        other = made_by(1, sales, mp.put("shop", drawn), "who", **there)
+        shares = [mp.seal(x, to="SP0") for x in (one, other)]
+        return guarded(shares, (form(FORM, here), form(OTHER, there)), SUM)[1]
+
+    with pytest.raises(MPLangError, match=message):
+        guards_of(program)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_share": 1_000_000}, {"k": True}, {"wanted": (("sum", -2, "pay"),)},
+        {"wanted": (("sum", 9, "pay"),)}, {"wanted": (("sum", True, "pay"),)},
+        {"wanted": ("sum",)}, {"sides": (FORM[:4], OTHER)}, {"sides": (FORM, (True, *OTHER[1:]))},
+        {"sides": (FORM, (-1, *OTHER[1:]))}, {"sides": ("FORM", OTHER)},
+    ],
+)  # fmt: skip
+def test_hostile_attributes_are_refused(change):
+    with pytest.raises(MPLangError):
+        by_hand(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"by": (("city", ("X", 2)),)}, {"by": (("city", (("X",),)),)}, {"by": (("city", ()),)},
+        {"by": (("city", ("X", "X")),)}, {"by": (("debt", (1, 2)),)}, {"bits": -1}, {"bits": True},
+        {"bounded": 1}, {"functions": (*PAY, *PAY)}, {"functions": (("pay", ("median",)),)},
+        {"functions": (("pay", ("units",)),)}, {"rows": 1 << 40}, {"side": 2},
+        {"on": ("id", "pay")},
+    ],
+)  # fmt: skip
+def test_hostile_attributes_of_units_are_refused(change):
+    def program():
+        people, _ = tables()
+        return made_by(0, people, mp.device("bank")(salt)(), "id", PAY, **change)
+
+    with pytest.raises(MPLangError):
+        guards_of(program)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mplang_analysis.guarding import Declassifies, GuardsShares, Matches, Prepares, Spend
-from mplang_analysis.labels import DATA_SET, PUBLIC, Label, Source
+from mplang_analysis.labels import DATA_SET, PUBLIC, Label
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin, Selection, selected
 from mplang_analysis.party_names import quoted_line
 from mplang_analysis.transfer import Fact
@@ -98,6 +98,8 @@ class Guards:
         guards: Mapping[Origin, Guard] = {}
         if lineage is None:
             why = _NOT_ROWS
+        elif _loose(operands):
+            why = "an operand beside its table is made of private data"
         elif not _LOOPS.isdisjoint(when):
             why = "it runs in a loop, so nobody can say which turn's rows are counted"
         else:
@@ -106,7 +108,12 @@ class Guards:
         return guards
 
     def on_shares(
-        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], line: Location | None
+        self,
+        op: Operation,
+        ins: Sequence[Fact],
+        outs: list[Fact],
+        parties: Mask,
+        line: Location | None,
     ) -> list[Fact]:
         """Return labels of results of a guard on shares, if its operands were made for it.
 
@@ -114,13 +121,14 @@ class Guards:
             op: an op that parties run together.
             ins: its operands.
             outs: its results.
+            parties: who runs it.
             line: the user's line.
         """
         rule = interface_of(op, GuardsShares)
         if rule is None or not self.are_there:
             return outs
         says = share_guard_of(op, rule)
-        why = _why_not(ins, says.waits)
+        why = _why_not(ins, parties, says.waits)
         self._remark(op, line, why)
         if why:
             return outs
@@ -275,32 +283,39 @@ def _dropped(
     return {origin: guard for origin, guard in guards.items() if origin in matched - left}
 
 
-def _why_not(ins: Sequence[Fact], waits: Sequence[str]) -> str:
-    """Return why operands of a guard on shares are not what parties made for it; else nothing."""
-    sources = [frozenset[Source]().union(*(x.sources for x in fact.values())) for fact in ins]
-    forms = [
-        {guard.waits for s in of_operand for guard in s.guards} - {""} for of_operand in sources
-    ]
-    if forms != [{form} for form in waits]:
-        return "an operand is not what a party made of a table for it"
-    twice = Counter(
-        each for of_operand in sources for each in {s.origin.data_set for s in of_operand}
-    )
+def _why_not(ins: Sequence[Fact], parties: Mask, waits: Sequence[str]) -> str:
+    """Return why operands of a guard on shares are not what parties made for it; else nothing.
+
+    Shares are linear: one member's share of something else would change what all of them hold. So
+    each member has its own share of one secret, on which nothing was computed.
+    """
+    twice = Counter[tuple[int, str]]()
+    for fact, form in zip(ins, waits, strict=True):
+        labels = [fact.get(rank, PUBLIC) for rank in parties]
+        pieces = [piece for label in labels for piece in label.pieces]
+        whole = (
+            all(len(label.pieces) == 1 and not label.derived for label in labels)
+            and len({piece.secret for piece in pieces}) == 1
+            and len({piece.share for piece in pieces}) == len(parties)
+        )
+        if not whole or not all(_waits(label, form) for label in labels):
+            return "an operand is not what a party made of a table for it"
+        twice.update({source.origin.data_set for label in labels for source in label.sources})
     if any(count > 1 for count in twice.values()):
         return "one data set is in two of its operands, and could decide by one person on others"
     return ""
 
 
+def _waits(label: Label, form: str) -> bool:
+    """Return whether all that a share is made of was made for a guard that takes a form."""
+    guards = [[g.waits for g in source.guards if g.waits] for source in label.sources]
+    return bool(guards) and all(each == [form] for each in guards)
+
+
 def _waited(ins: Sequence[Fact]) -> Mapping[Origin, Guard]:
-    """Return by what a guard on shares is waited for, of data for which that is so on all paths."""
-    guards: dict[Origin, Guard] = {}
-    loose = set[Origin]()
-    for source in (each for fact in ins for label in fact.values() for each in label.sources):
-        waiting = [guard for guard in source.guards if guard.waits]
-        if len(waiting) == 1 and guards.setdefault(source.origin, waiting[0]) == waiting[0]:
-            continue
-        loose.add(source.origin)
-    return {origin: guard for origin, guard in guards.items() if origin not in loose}
+    """Return by what a guard on shares is waited for, of operands that were made for it."""
+    sources = {source for fact in ins for label in fact.values() for source in label.sources}
+    return {source.origin: guard for source in sources for guard in source.guards if guard.waits}
 
 
 def _guarded(outs: Sequence[Fact], rank: int, guards: Mapping[Origin, Guard]) -> list[Fact]:

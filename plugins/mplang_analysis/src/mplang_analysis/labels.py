@@ -336,7 +336,8 @@ def data_sets(sources: Iterable[Source]) -> tuple[str, ...]:
 def union(labels: Iterable[Label]) -> Label:
     """Return the label of what is made of several values.
 
-    It has a lineage only if all of them have the same one.
+    It has a lineage, and was made for a guard, only if all of them are equal: it may be any of
+    them, or something that is made of both.
 
     Example:
         >>> union([]) == PUBLIC
@@ -344,9 +345,7 @@ def union(labels: Iterable[Label]) -> Label:
     """
     given = list(labels)
     found = reduce(or_, given, PUBLIC)
-    return (
-        found if found.lineage is None or all(each == found for each in given) else found.unlike()
-    )
+    return found if all(each == found for each in given) else found.unlike().settled()
 
 
 def _settled(pieces: frozenset[Piece]) -> frozenset[Piece]:

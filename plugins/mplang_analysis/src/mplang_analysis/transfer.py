@@ -108,13 +108,7 @@ def forwarded(
 def merge(facts: Sequence[Fact]) -> Fact:
     """Join facts of which each party's copy may come."""
     ranks = sorted({rank for fact in facts for rank in fact})
-    return {rank: _either([fact[rank] for fact in facts if rank in fact]) for rank in ranks}
-
-
-def _either(labels: Sequence[Label]) -> Label:
-    """Return the label of one of some copies; one that was made for a guard only if all were."""
-    label = union(labels)
-    return label if all(each == label for each in labels) else label.settled()
+    return {rank: union(fact[rank] for fact in facts if rank in fact) for rank in ranks}
 
 
 def under(fact: Fact, control: Label) -> Fact:

@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from mplang_match.ext import key_columns
 from mplang_spu import ShareType, resolve_config
-from mplang_tables import is_number
 
 import mplang_core as mp
 from mplang_core import FeProgram, MPObject, PFunction, TableType, TensorType
 from mplang_core.ext import TraceError, at, flatten, run_program
 from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
-from mplang_joins.guarded.form import FUNCTIONS, Functions, UnitAggregate, UnitForm
-from mplang_joins.guarded.ops import SHARE_BITS, WHOLE_BITS, By, units
+from mplang_joins.guarded.form import (
+    FUNCTIONS,
+    Functions,
+    UnitAggregate,
+    UnitForm,
+    digits_of,
+    is_float,
+    room_of,
+    room_of_means,
+)
+from mplang_joins.guarded.ops import By, has_sum, units
 from mplang_joins.on_shares import check_field, oblivious, salts
 from mplang_joins.ops import MAX_GROUPS
 from mplang_joins.published import Label, published_column
 from mplang_joins.sides import JoinSides, On, OwnedTable
 
-FLOAT_DIGITS = 6
-"""Digits behind the point that floats are rounded to, once for each unit."""
+LEAST_FRACTION = 34
+"""Bits of a fraction that a millionth takes, so that means of floats are right."""
 
 
 def overlap(
@@ -137,8 +146,8 @@ class _Asked:
         owned, form = self._sides.owned[side], self._form(side)
         made = mp.device(owned.device)(units)(
             salt, owned.table, on=tuple(self._sides.keys[side]), kinds=self._sides.kinds,
-            by=self._groups(side), functions=form.functions, scales=self._scales(side),
-            bits=form.bits, counts=form.counts, bounded=form.bounded, side=side,
+            by=self._groups(side), functions=form.functions, bits=form.bits, counts=form.counts,
+            bounded=form.bounded, side=side,
             sides=len(self._sides.owned), rows=self._sides.bounds[side],
         )  # fmt: skip
         return mp.seal(made, to=self._sides.spu.name)
@@ -189,14 +198,14 @@ class _Asked:
         if function == "units":
             if column:
                 raise TraceError(f"{at()}guard.aggregate: units are counted as {name}='units'")
-            return UnitAggregate("units", 0, self._sides.keys[0][0], 0)
+            return UnitAggregate("units", 0, self._sides.keys[0][0])
         side = self._owner(column)
         kind = self._sides.owned[side].columns[column]
-        if function != "count" and not (is_number(kind) or kind.startswith("decimal")):
+        if function != "count" and not has_sum(kind):
             raise TraceError(
                 f"{at()}guard.aggregate: column {column!r} is {kind}, and has no {function}"
             )
-        return UnitAggregate(function, side, column, 0 if function == "count" else _scale(kind))
+        return UnitAggregate(function, side, column)
 
     def _functions(self, side: int) -> Functions:
         """Return what is computed of the columns of a side."""
@@ -208,36 +217,35 @@ class _Asked:
                 computed.setdefault(each.column, {})[each.function] = None
         return tuple((column, tuple(functions)) for column, functions in computed.items())
 
-    def _scales(self, side: int) -> tuple[int, ...]:
-        kinds = self._sides.owned[side].columns
-        return tuple(_scale(kinds[column]) for column, _ in self._functions(side))
-
     def _form(self, side: int) -> UnitForm:
-        groups = self._groups(side)
-        total = 1
-        for _, labels in groups:
-            total *= len(labels)
-        bits, counts = self._bits(side)
-        bounded = self._max_share is not None
-        return UnitForm(total, self._functions(side), bits, counts, bounded)
+        groups, functions = self._groups(side), self._functions(side)
+        kinds = self._sides.owned[side].columns
+        return UnitForm(
+            prod(len(labels) for _, labels in groups),
+            functions,
+            tuple(kinds[column] for column, _ in functions),
+            *self._bits(side),
+            self._max_share is not None,
+            side,
+            len(self._sides.owned),
+        )
 
     def _bits(self, side: int) -> tuple[int, int]:
         """Return how many bits sums and counts of one unit have at most, so that all fit."""
-        rows = self._sides.bounds[side].bit_length()
-        room = WHOLE_BITS - rows - (SHARE_BITS if self._max_share is not None else 0)
-        means = [each for each in self._wanted if each.function == "mean" and each.side == side]
-        if not means:
-            return room, room
-        config = self._sides.spu.config
-        floats = config.bits - config.fxp_fraction_bits - 3 - rows
-        digits = max((10**each.scale).bit_length() for each in means)
-        bits, counts = min(room, floats), min(room, floats - digits)
-        if counts < 1:
-            raise TraceError(
-                f"{at()}guard.aggregate: {self._sides.spu.name} has no room for a mean over "
-                f"{self._sides.bounds[side]} units; take a larger field"
-            )
-        return bits, counts
+        rows, spu = self._sides.bounds[side], self._sides.spu
+        sums = counts = room_of(rows, bounded=self._max_share is not None)
+        for each in self._wanted:
+            if each.function == "mean" and each.side == side:
+                kind = self._sides.owned[side].columns[each.column]
+                fraction: int = spu.config.fxp_fraction_bits
+                room = room_of_means(rows, spu.config.bits, fraction, kind)
+                sums, counts = min(sums, room[0]), min(counts, room[1])
+                if counts < 1 or (is_float(kind) and fraction < LEAST_FRACTION):
+                    raise TraceError(
+                        f"{at()}guard.aggregate: {spu.name} has no room for the mean of "
+                        f"{each.column!r}, which is {kind}, over {rows} units; take the field FM128"
+                    )
+        return sums, counts
 
     def _groups(self, side: int) -> By:
         return tuple((name, self._values(name, side)) for name, owner in self._by if owner == side)
@@ -268,9 +276,16 @@ class _Asked:
         labels = self._labels()
         made = [ResultColumn(tuple(each[name] for each in labels)) for name, _ in self._by]
         for i, each in enumerate(self._wanted):
-            scaled = each.function == "sum"
-            made.append(ResultColumn(None, i, each.scale if scaled else None))
+            made.append(ResultColumn(None, i, self._digits(each)))
         return tuple(made)
+
+    def _digits(self, wanted: UnitAggregate) -> int | None:
+        """Return by which power of ten a number of the result is multiplied, if it is."""
+        kind = self._sides.owned[wanted.side].columns.get(wanted.column, "")
+        if wanted.function == "sum":
+            return digits_of(kind)
+        divided = wanted.function == "mean" and not is_float(kind)
+        return digits_of(kind) or None if divided else None
 
     def _type(self) -> TableType:
         owned = self._sides.owned
@@ -281,17 +296,10 @@ class _Asked:
         return TableType(tuple(types))
 
 
-def _scale(kind: str) -> int:
-    """Return by which power of ten values of a type are multiplied, to be integers."""
-    if kind in ("float", "double"):
-        return FLOAT_DIGITS
-    return int(kind.rstrip(")").rpartition(" ")[2]) if kind.startswith("decimal") else 0
-
-
 def _type_of(function: str, kind: str) -> str:
     """Return the type of an aggregate, as guards of one table have it."""
-    if function == "mean" or (function == "sum" and kind in ("float", "double")):
+    if function == "mean" or (function == "sum" and is_float(kind)):
         return "double"
     if function == "sum" and kind.startswith("decimal"):
-        return f"decimal128(38, {_scale(kind)})"
+        return f"decimal128(38, {digits_of(kind)})"
     return "uint64" if function == "sum" and kind.startswith("u") else "int64"

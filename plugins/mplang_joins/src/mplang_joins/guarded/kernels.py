@@ -14,9 +14,9 @@ from mplang_match.ext import KeyKind
 from mplang_tables import arrow
 from mplang_tables.ext import loaded
 
-from mplang_core import Mask
+from mplang_core import Mask, TableType
 from mplang_core.ext import OPTIONAL, KernelContext, KernelError
-from mplang_joins.guarded.form import Part, UnitForm
+from mplang_joins.guarded.form import Part, UnitForm, digits_of
 from mplang_joins.guarded.ops import By, forms_of, unit_form, wanted_of
 from mplang_joins.ops import Kinds
 from mplang_joins.tokens import Array, tokens_of
@@ -29,7 +29,7 @@ _OTHER_GROUP = (
 
 def units(
     ctx: KernelContext, salt: Array, x: Any, *, on: Sequence[str], kinds: Kinds, by: By,
-    scales: Sequence[int], side: int, sides: int, rows: int, **attrs: Any,
+    side: int, sides: int, rows: int, **attrs: Any,
 ) -> Array:  # fmt: skip
     """Make numbers of each unit of a table; see :func:`mplang_joins.guarded.ops.units`.
 
@@ -37,7 +37,9 @@ def units(
         KernelError: there are more units, a row is in a group that is none of those that there may
             be, or a number has more bits.
     """
-    form = unit_form({"by": by, **attrs})
+    kind = ctx.op.inputs[1].type
+    assert isinstance(kind, TableType)
+    form = unit_form(kind, {"by": by, "side": side, "sides": sides, **attrs})
     table = arrow.plain(loaded(x))
     keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
     table, keys = table.filter(keys.is_valid()), keys.drop_null()  # a row without a unit is none
@@ -51,10 +53,9 @@ def units(
     made[0] = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
     places = _Places(different.indices.to_numpy(), _groups(table, by), (form.groups, rows))
     made[1 : 1 + form.groups] = places.present(np.ones(table.num_rows, bool))
-    scale_of = {column: scale for (column, _), scale in zip(form.functions, scales, strict=True)}
     for part, column in form.parts:
         first = form.first(part, column)
-        values = _Values(table.column(column), scale_of[column])
+        values = _Values(table.column(column), digits_of(form.type_of(column)))
         made[first : first + form.groups] = values.number(part, places, form)
     return made
 
@@ -89,9 +90,10 @@ class _Values:
             self.there &= np.isfinite(numbers)  # as in plain: what is not finite counts as missing
             self._floats = np.where(self.there, numbers, 0.0) * 10.0**scale
         elif pa.types.is_decimal(kind):
-            self._floats = column.fill_null(0).cast(pa.float64()).to_numpy() * 10.0**scale
-            factor = pa.scalar(10**scale, pa.decimal128(scale + 1))
-            self._exact = pc.multiply(column.fill_null(0), factor)
+            filled = column.fill_null(0).cast(pa.decimal256(kind.precision, kind.scale))
+            self._floats = filled.cast(pa.float64()).to_numpy() * 10.0**scale
+            factor = pa.scalar(10**scale, pa.decimal256(scale + 1, 0))
+            self._exact = pc.multiply(filled, factor)
         self._column, self._kind, self._scale = column, kind, scale
 
     def number(self, part: Part, places: _Places, form: UnitForm) -> Array:
@@ -116,7 +118,7 @@ class _Values:
             return numbers
         if pa.types.is_decimal(self._kind):
             _within(self._floats, np.abs(self._floats), bits)
-            numbers = self._exact.cast(pa.decimal128(38, 0)).cast(pa.int64()).to_numpy()
+            numbers = self._exact.cast(pa.decimal256(76, 0)).cast(pa.int64()).to_numpy()
             return numbers
         whole = self._column.cast(pa.int64()) if pa.types.is_boolean(self._kind) else self._column
         filled = whole.fill_null(0).to_numpy(zero_copy_only=False)
@@ -146,7 +148,7 @@ def _groups(table: Any, by: By) -> Array:
         column = table.column(name)
         try:
             values = pa.array(list(labels)).cast(column.type)
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise KernelError(_OTHER_GROUP) from error
         numbers = pc.index_in(column, values).combine_chunks()
         if column.null_count or numbers.null_count:

@@ -12,7 +12,7 @@ from mplang_analysis import WHOLE
 
 from mplang_joins.across.fitting import by_row, over_rows
 from mplang_joins.aligned import Sorted, any_of, fetched
-from mplang_joins.guarded.form import Part, UnitAggregate, UnitForm
+from mplang_joins.guarded.form import FLOAT_DIGITS, Part, UnitAggregate, UnitForm, is_float
 from mplang_joins.rows import Side
 
 
@@ -70,8 +70,9 @@ def _number(units: _Units, wanted: UnitAggregate) -> Array:
     if wanted.function == "sum":
         return total
     count = units.total(wanted.side, "count", wanted.column)
-    divisor: Array = jnp.maximum(count, 1) * 10**wanted.scale
-    return total.astype("float64") / divisor.astype("float64")
+    if is_float(units.type_of(wanted)):
+        total = total.astype("float64") * 10.0**-FLOAT_DIGITS
+    return total.astype("float64") / jnp.maximum(count, 1).astype("float64")
 
 
 class _Units:
@@ -87,6 +88,10 @@ class _Units:
             hits = rows.hits(i, everywhere=True)
             here = any_of(hits.values())
             self._planes.append([fetched(rows.column(i, name), hits, here) for name in columns[i]])
+
+    def type_of(self, wanted: UnitAggregate) -> str:
+        """Return the type of the column of an aggregate."""
+        return self._forms[wanted.side].type_of(wanted.column)
 
     def total(self, side: int = 0, part: Part | None = None, column: str = "") -> Array:
         """Return the sum of a number over units, by group; without one the number of units."""
