@@ -48,8 +48,9 @@ def mplang_kernels() -> Sequence[KernelSpec]:
     names = {each: each for each in ("salt", "enter", "reduced", "placed", "grouped")}
     names["table"] = "group_table"
     made = [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
-    for op in ("units", "guarded"):
-        made.append(KernelSpec([f"joins.{op}"], _late(op, "mplang_joins.guarded.kernels")))
+    guarded = "mplang_joins.guarded.kernels"
+    made.append(KernelSpec(["joins.units"], _late("units", guarded)))
+    made.append(KernelSpec(["joins.guarded"], _late("guarded", guarded), native="spu"))
     return made
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from mplang_core import FeSignature, Mask, registry
 from mplang_core.ext import AdmissionError, Diagnostic, KernelContext, RunError
 from mplang_spu import public_part, reconstruction
-from mplang_spu.config import SpuConfig, admit_protocol, resolve_config
+from mplang_spu.config import admit_protocol
 from mplang_spu.held_shares import native_spu
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
@@ -176,13 +176,13 @@ def run_function(
         RunError: other parties run it than the members, the members' settings or code differ, or a
             result is of another type than is declared.
     """
-    from mplang_spu.ops import lower
+    from mplang_spu import engine
 
-    types = [cast(ShareType, value.type) for value in ctx.op.inputs]
-    compiler = registry.get("jax.compile")
-    settings = resolve_config(SpuConfig(**config), parties)
-    made = lower(lambda plain: compiler(fn, FeSignature(tuple(plain))), types, settings)
-    return run_jax(ctx, *args, *made.consts, **made.pfunc.attrs)
+    types = [cast(ShareType, value.type).plain for value in ctx.op.inputs]
+    with engine.spu_tracing(Target.of(config)):
+        made = registry.get("jax.compile")(fn, FeSignature(tuple(types)))
+    program = dict(made.pfunc.attrs)
+    return run_jax(ctx, *args, *made.consts, program=program, parties=parties, config=config)
 
 
 def _unreduced(args: Sequence[SpuShare | Array]) -> frozenset[int]:
