@@ -12,6 +12,7 @@ from mplang_joins.guarded.ops import units
 from mplang_joins.on_shares import oblivious
 from mplang_joins.ops import salt
 from mplang_spu import ShareType, resolve_config
+from mplang_tables import table as literal
 from secret_joining import cluster
 from test_guarded import DATA, ON
 
@@ -87,6 +88,37 @@ def test_rows_that_are_not_as_given_do_not_count(prepare, why):
     guards, remarks = revealed(prepare)
     assert not any(each for name, each in guards.items() if name.startswith("people"))
     assert why in remarks
+
+
+def test_a_list_of_units_in_the_program_does_not_count():
+    """Twenty persons, and then twenty-one, would tell of one; of whichever owner's rows it is."""
+
+    def program(side):
+        people, sales = tables()
+        chosen = mp.device(("bank", "shop")[side])(literal({"who": ["a", "b", "d"]}))()
+        if side == 0:
+            people = mp.device("bank")(lambda t, c: t.semi_join(c, t.id == c.who))(people, chosen)
+        else:
+            sales = mp.device("shop")(lambda t, c: t.semi_join(c, t.who == c.who))(sales, chosen)
+        both = mp.overlap(people, sales, on=ON, rows={"bank": 8, "shop": 9}, to="SP0")
+        return mp.reveal(mp.guard.aggregate(both, **ASKED), to="bank").table()
+
+    for side in (0, 1):
+        guards, remarks = guards_of(lambda side=side: program(side))
+        assert not any(guards.values())
+        assert "is matched with a list" in remarks
+
+
+def test_units_that_another_owner_has_count():
+    def program():
+        people, sales = tables()
+        there = mp.put("bank", mp.dataset("shop", "sales", ["who"]))
+        people = mp.device("bank")(lambda t, c: t.semi_join(c, t.id == c.who))(people, there)
+        both = mp.overlap(people, sales, on=ON, rows={"bank": 8, "shop": 9}, to="SP0")
+        return mp.reveal(mp.guard.aggregate(both, **ASKED), to="bank").table()
+
+    _, remarks = guards_of(program)
+    assert "is matched with a list" not in remarks
 
 
 # -- programs that were put together by hand

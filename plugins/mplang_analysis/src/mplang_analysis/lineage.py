@@ -120,6 +120,8 @@ class Lineage:
         functions: the functions that decide.
         loose: data that flowed in by another way as well.
         computed: columns that are computed, of which it is known how.
+        listed: data by which it was matched with a table that is none of data sets, such as a list
+            in the program.
     """
 
     columns: tuple[tuple[str, Origin | None], ...]
@@ -130,6 +132,7 @@ class Lineage:
     functions: frozenset[str] = frozenset()
     loose: frozenset[Origin] = frozenset()
     computed: tuple[Computed, ...] = ()
+    listed: frozenset[Origin] = frozenset()
 
     @classmethod
     def of(cls, party: int, columns: Iterable[tuple[str, str]]) -> Lineage:
@@ -207,6 +210,10 @@ class Lineage:
             waits: the form of the shares.
         """
         guards, why = self.guards(op, [unit], uses, 1)
+        units = {origin for origin, guard in guards.items() if Role.UNIT in guard.uses}
+        if not units.isdisjoint(self.listed):
+            why = f"{unit!r} is matched with a list, which could single somebody out"
+            return {}, why
         matched = {Role.UNIT, Role.MATCH}
         return {
             origin: guard._replace(
@@ -321,6 +328,7 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
     reads = frozenset[Origin]().union(*(each.reads for each in there))
     filtered = {found for cell in selection.filtered if (found := origin(cell))}
     matched = {found for cell in selection.matched if (found := origin(cell))}
+    unknown = any(known[cell[0]] is None for cell in selection.matched)
     same = {(a, b) for x, y in selection.same if (a := origin(x)) and (b := origin(y))}
     twice = _twice(there)
     return Lineage(
@@ -337,6 +345,7 @@ def selected(selection: Selection, operands: Sequence[Lineage | None]) -> Lineag
             *(each.loose for each in there)
         ),
         tuple(_computed(selection, operands)),
+        frozenset(matched if unknown else ()).union(*(each.listed for each in there)),
     )
 
 
