@@ -98,8 +98,8 @@ class JoinedGroups:
         device = getattr(tensors[0], "device", None) if tensors else None
         if device is None or device.kind.form is not Form.PLAIN:
             raise TraceError(
-                f"{at()}table: it is made at one party, which has the groups in plain: "
-                "mp.reveal(groups, to='P0').table()"
+                f"{at()}table: it is made at one party, which has the groups in plain: reveal them "
+                "with to=, the device of that party, first"
             )
         made: MPObject = mp.device(device.name)(group_table)(
             *tensors,
