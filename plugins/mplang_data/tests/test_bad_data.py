@@ -308,8 +308,8 @@ def test_rows_beyond_the_bound_of_a_tensor(folder):
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"columns": {}}, "has columns, or is an array"),
-        ({"array": "f64[3]"}, "has columns, or is an array"),
+        ({"columns": {}}, "it needs columns: by name and type"),
+        ({"array": "f64[3]"}, "it needs columns: by name and type"),
         ({"columns": {"a": "int65"}}, "column 'a' is of the type 'int65'"),
         ({"columns": {"id": "string"}}, "DataSet: id may be matched on, and so cannot be read"),
         ({"rows": -1}, "greater than or equal to 0"),

@@ -131,12 +131,12 @@ def explain(host: _Host, fn: Callable[[], object]) -> Explanation:
         >>> with mp.Simulator(cluster, data=data) as sim:
         ...     explained = explain(sim, program)
         >>> for step in explained.steps:
-        ...     print(", ".join(step.parties), "|", step.what[:46])
-        bank | SELECT "people"."id" AS key0, COALESCE(CAST(SU
-        bank | shares a row for each of 2 keys or fewer
-        shop | SELECT "sales"."who" AS key0, CAST(COUNT(*) AS
-        shop | shares a row for each of 3 keys or fewer
-        bank, shop | joins and computes on shares
+        ...     print(", ".join(step.parties), "|", step.what[:18])
+        bank | SELECT "people"."i
+        bank | shares a row for e
+        shop | SELECT "sales"."wh
+        shop | shares a row for e
+        bank, shop | joins and computes
     """
     costs = _Costs(host, fn)
     with mp.catalogue(host.catalogue or {}):
@@ -320,7 +320,7 @@ def _smaller(description: object, scale: float, folder: Path) -> dict[str, objec
 def _counted(spec: ClusterSpec) -> ClusterSpec:
     """Return a cluster whose SPUs send their messages where they are counted."""
     fields = spec.model_dump()
-    for device in fields["devices"].values():
-        if device["kind"] == "SPU":
+    for name, device in fields["devices"].items():
+        if isinstance(spec.device(name).config, SpuConfig):
             device["config"] = {**device["config"], "use_mplang_channel": True}
     return ClusterSpec.from_dict(fields)

@@ -158,7 +158,8 @@ def believed(ops: Iterable[str]) -> dict[str, list[str]]:
     declares: dict[str, Callable[[OpDef], bool]] = {
         "GuardSuite": lambda op_def: op_def.interface(Declassifies) is not None,
         "LineageSuite": lambda op_def: op_def.interface(HasLineage) is not None,
-        "NativeSuite": lambda op_def: native_of(op_def.name) is not None,
+        # who calls the service of another family does not bring it
+        "NativeSuite": lambda op_def: native_of(op_def.name) == op_def.name.partition(".")[0],
         "PartyOpSuite": lambda op_def: op_def.level is Level.PARTY,
     }
     found = {
