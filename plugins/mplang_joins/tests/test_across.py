@@ -256,3 +256,20 @@ def test_the_least_integer_is_an_error():
     query = "SELECT sum(x) AS s FROM {a} a JOIN {b} b ON a.id = b.id"
     with pytest.raises(PartyError, match="has more than 62 bits"):
         asked(data, query, field="FM128")
+
+
+@pytest.mark.filterwarnings("ignore::mplang_core.errors.PrecisionWarning")  # on a simulator alone
+@pytest.mark.parametrize(("field", "value"), [("FM64", 10**7), ("FM128", 10**13)])
+def test_a_mean_that_shares_do_not_divide_right_is_an_error(field, value):
+    """It was told, and wrong: a quotient is a product with a reciprocal, which the field bounds."""
+    ids = [f"p{i}" for i in range(60)]
+    a = pa.table({"id": ids, "x": pa.array([value + i for i in range(60)], pa.int64())})
+    data = {
+        "bank": {"a": held(a, {"id": 64})},
+        "shop": {"b": held(pa.table({"who": ids}), {"who": 64})},
+    }  # fmt: skip
+    query = "SELECT avg(x) AS m FROM {a} JOIN {b} ON id = who"
+    with pytest.raises(OverflowError, match="may not fit"):
+        asked(data, query, field=field)
+    smaller = query.replace("avg(x)", "avg(x // 1000)")
+    alike(asked(data, smaller, field=field), expected(data, smaller))

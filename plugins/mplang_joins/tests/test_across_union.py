@@ -51,6 +51,18 @@ QUERIES = {
 REFUSED = {
     "a union of different rows":
         ("SELECT count(*) AS n FROM (SELECT * FROM {one} UNION SELECT * FROM {two})", "clause"),
+    "a limit of rows": (
+        "SELECT sum(x) AS n FROM (SELECT x FROM {one} UNION ALL SELECT x FROM {two} LIMIT 3)",
+        "clause",
+    ),
+    "columns by name": (
+        "SELECT sum(x) AS n FROM (SELECT g, x FROM {one} UNION ALL BY NAME SELECT x, g FROM {two})",
+        "clause",
+    ),
+    "a condition by rows of another party": (
+        "SELECT sum(x) AS n FROM (SELECT x FROM {one} WHERE x IN (SELECT x FROM {three}) "
+        "UNION ALL SELECT x FROM {two})", "condition",
+    ),
     "different keys": (f"SELECT count(DISTINCT g) AS n FROM {BOTH}", "distinct"),
     "a median": (f"SELECT median(x) AS n FROM {BOTH}", "function"),
     "an aggregate below": (

@@ -10,7 +10,7 @@ from secret_joining import cluster
 import mplang_core as mp
 from mplang_core.errors import TraceError
 
-KEYS = 2000
+KEYS = 1500
 TABLES = {
     "bank": {
         "people": held(

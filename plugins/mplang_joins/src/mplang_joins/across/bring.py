@@ -33,7 +33,7 @@ def by_tokens(
         table = _asked(work.query.sql, tables, work, device)
         tokens, there, *factors = mp.device(device)(reduced)(
             drawn[i], table, on=work.query.keys, kinds=lowered.kinds, side=i, sides=len(devices),
-            **_fields(lowered, work, work.rows),
+            rows=work.rows, **_fields(lowered, work),
         )  # fmt: skip
         sides.append(Reduced(tokens, there, tuple(factors)))
     return sides
@@ -52,7 +52,7 @@ def by_match(
         table = _asked(work.query.sql, tables, work, device)
         made = mp.device(device)(placed)(
             table, matched[i], on=work.query.keys, kinds=lowered.kinds,
-            keeps=not i and lowered.keeps, **_fields(lowered, work, lowered.common),
+            keeps=not i and lowered.keeps, rows=lowered.common, **_fields(lowered, work),
         )  # fmt: skip
         there, *factors = flatten(made)[0]  # one value, if it brings keys alone
         sides.append(Reduced(None, there, tuple(factors)))
@@ -66,9 +66,8 @@ def by_union(
     """Return what owners bring of all their rows, which no key joins: one number for each group."""
     sides = []
     for work, device in zip(lowered.works, devices, strict=True):
-        fields = _fields(lowered, work, 1)
-        del fields["rows"]
-        made = mp.device(device)(grouped)(_asked(work.query.sql, tables, work, device), **fields)
+        table = _asked(work.query.sql, tables, work, device)
+        made = mp.device(device)(grouped)(table, **_fields(lowered, work))
         sides.append(Reduced(None, None, tuple(flatten(made)[0])))
     return sides
 
@@ -81,9 +80,9 @@ def _asked(sql: str, tables: Mapping[str, MPObject], work: OwnerWork, device: st
     return mp.device(device)(ibis_sql)(*(tables[name] for name in names), text=sql, names=names)
 
 
-def _fields(lowered: LoweredQuery, work: OwnerWork, rows: int) -> dict[str, Any]:
+def _fields(lowered: LoweredQuery, work: OwnerWork) -> dict[str, Any]:
     """Return the attributes that tell which numbers an owner brings."""
     return {
         "columns": work.query.factors, "code": work.query.code, "groups": work.groups,
-        "limbs": work.limbs, "width": lowered.plan.width, "most": work.most, "rows": rows,
+        "limbs": work.limbs, "width": lowered.plan.width, "most": work.most,
     }  # fmt: skip

@@ -31,6 +31,7 @@ from mplang_joins.across.plan import (
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.across.split import Aggregate, Factor, FactorTerm, OwnerPart, Split, split
 from mplang_joins.across.union import split_union
+from mplang_joins.dividends import bits_of_dividend
 from mplang_joins.keys import key_kinds
 from mplang_joins.ops import MAX_ROWS, Kinds
 from mplang_joins.published import PublishedColumn
@@ -221,7 +222,7 @@ class _Lowering:
             tuple(self.shown),
             self._total(self.split.rows) if block.groups else None,
             self._width(),
-            (WHOLE, min(WHOLE, self.bits.field - self.bits.fraction - 3)),
+            (WHOLE, min(WHOLE, bits_of_dividend(*self.bits))),
             tuple(condition_of(each, self._find, scales) for each in block.having),
             self._first(order, columns),
             self.split.union,
@@ -270,8 +271,9 @@ class _Lowering:
     def _bits_of_floats(self) -> int:
         """Return how many bits a factor has before the point, so that products and sums fit."""
         field, fraction = self.bits
-        product = field - 2 - 2 * fraction
-        total = field - 2 - fraction - self.rows.bit_length()
+        product, rows = bits_of_dividend(*self.bits), self.rows.bit_length()
+        divides = any(each.function == "mean" for each in self.split.aggregates.values())
+        total = product - rows if divides else field - 2 - fraction - rows
         return min(product, total) // self.sides
 
     def _labels(self) -> Iterator[tuple[Expr, Labels]]:

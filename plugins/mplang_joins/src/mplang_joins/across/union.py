@@ -54,6 +54,9 @@ def split_union(block: QueryBlock, tables: Mapping[str, int], look: Look) -> Spl
 def _branches(tree: Expr) -> Iterator[exp.Select]:
     """Yield the queries whose rows are one below the other."""
     tree = tree.unnest()
+    clauses = ("order", "limit", "offset", "fetch", "by_name", "with_", "on", "side", "kind")
+    if isinstance(tree, exp.SetOperation) and any(tree.args.get(each) for each in clauses):
+        raise QueryRefusedError("clause", "UNION ALL by position, of all rows, is there", tree)
     if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
         yield from _branches(tree.this)
         yield from _branches(tree.expression)
@@ -83,6 +86,9 @@ def _part(
     part.where += [each for s in sources if s.how == "inner" for each in s.on]
     part.where += conjuncts(branch.args.get("where"))
     part.where += [put_outputs(each, outputs) for each in where]
+    for each in (*part.where, *outputs.values()):
+        if not owners.of(each) <= {part.owner}:
+            raise QueryRefusedError("condition", "it reads tables of another party", each)
     return part, outputs
 
 

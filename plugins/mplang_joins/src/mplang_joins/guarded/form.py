@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from mplang_analysis import WHOLE
 
+from mplang_joins.dividends import bits_of_dividend
+
 Part: TypeAlias = Literal["sum", "size", "count", "has"]
 """A number of a unit, in one of its owner's groups: the sum of a column, that of its absolute
 values, how many values it has, and whether it has any."""
@@ -145,8 +147,7 @@ def room_of(rows: int, *, bounded: bool) -> int:
 def room_of_means(rows: int, field: int, fraction: int, kind: str) -> tuple[int, int]:
     """Return how many bits sums and counts of one unit have at most, if a mean is made of them.
 
-    A quotient on shares is a product with a reciprocal, which has twice the bits of a fraction.
-    Sums of floats are multiplied by a millionth before.
+    Sums of floats are multiplied by a millionth before they are divided.
 
     Args:
         rows: how many units there are at most.
@@ -154,6 +155,6 @@ def room_of_means(rows: int, field: int, fraction: int, kind: str) -> tuple[int,
         fraction: those of a float's fraction.
         kind: the type of the column.
     """
-    room = field - 2 - 2 * fraction - rows.bit_length()
+    room = bits_of_dividend(field, fraction) - rows.bit_length()
     finer = 10**FLOAT_DIGITS if is_float(kind) else 1
     return room + finer.bit_length() - 1, room
