@@ -108,6 +108,8 @@ QUERIES = {
         "FROM {sales} GROUP BY who) t ON p.id = t.who GROUP BY city",
     "WITH": "WITH s AS (SELECT who, price FROM {sales} WHERE kind < 2) "
         "SELECT sum(price) AS a FROM {people} p JOIN s ON p.id = s.who",
+    "a query within a condition": f"SELECT sum(price) AS a {JOIN} "
+        "WHERE p.region IN (SELECT region FROM {regions} WHERE zone = 'out')",
     "a left join": "SELECT city, count(*) AS n, count(price) AS m, sum(price) AS a, sum(debt) AS d "
         "FROM {people} p LEFT JOIN {sales} s ON p.id = s.who AND s.kind > 0 GROUP BY city",
     "a semi join": "SELECT sum(debt) AS d FROM {people} p SEMI JOIN {sales} s ON p.id = s.who",

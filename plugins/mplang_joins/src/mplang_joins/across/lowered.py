@@ -81,7 +81,7 @@ class OwnerWork:
     Attributes:
         owner: its rank.
         query: what it runs.
-        tables: the names of the tables that this reads.
+        tables: the names of its tables, some of which this reads.
         groups: in how many groups its rows are.
         rows: how many keys it has at most.
         limbs: of each factor in how many limbs its absolute values are shared as well.
@@ -177,11 +177,8 @@ def lower(
 
 def _work(part: OwnerPart, tables: QueryTables, *, union: bool) -> OwnerWork:
     """Return what one owner does."""
-    read = dict.fromkeys(
-        each.name for source in part.sources for each in source.tree.find_all(exp.Table)
-    )
     named = {name.lower(): name for name in tables.kinds}
-    names = [named[each.lower()] for each in read]
+    names = [name for name, owner in tables.parties.items() if owner == part.owner]
     if union:
         return OwnerWork(part.owner, owner_query(part, tables.kinds), names, part.width, 1)
     reduces = part if part.how in ("inner", "left") else replace(part, factors=[])
