@@ -61,10 +61,13 @@ def query(seed, parties):
     names = ["bank", "shop", "lab"][:parties]
     how = r.choice(["JOIN"] * 6 + ["LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
     seen = list(range(parties)) if how == "JOIN" else [0]
-    joined = "FROM {tbank} a"
-    for name, alias in zip(names[1:], "bc", strict=False):
-        joined += f" {how} {{t{name}}} {alias} ON a.k = {alias}.k"
+    by_key = how == "JOIN" and r.random() < 0.25
+    joined = f"FROM {_source('bank', 0, by_key)} a"
+    for i, (name, alias) in enumerate(zip(names[1:], "bc", strict=False), 1):
+        joined += f" {how} {_source(name, i, by_key)} {alias} ON a.k = {alias}.k"
     where = [_condition(r, r.choice(seen)) for _ in range(r.choice([0, 0, 1, 2]))]
+    if by_key:
+        where.append(_of_keys(r, *r.sample(seen, 2)))
     groups = [_group(r, r.choice(seen)) for _ in range(r.choice([0, 1, 1, 2]))]
     columns = [f"{tree} AS c{i}" for i, tree in enumerate(groups)]
     columns += [f"{_aggregate(r, seen)} AS r{i}" for i in range(r.choice([1, 2, 3]))]
@@ -76,6 +79,22 @@ def query(seed, parties):
     if r.random() < 0.35:
         text += f" HAVING {_having(r, seen)}"
     return text
+
+
+def _source(name, i, by_key):
+    """Return a table, or what its owner reduces to one row of a key."""
+    if not by_key:
+        return f"{{t{name}}}"
+    columns = f"min(g{i}) AS g{i}, max(n{i}) AS n{i}, max(x{i}) AS x{i}, sum(d{i}) AS d{i}"
+    columns += f", min(f{i}) AS f{i}, bool_or(b{i}) AS b{i}"
+    return f"(SELECT k, {columns} FROM {{t{name}}} GROUP BY k)"
+
+
+def _of_keys(r, i, j):
+    """Return a condition of columns of two owners."""
+    one = r.choice([f"x{i} > x{j}", f"f{i} < f{j}", f"d{i} >= d{j} + 1", f"x{i} <> n{j} * 3",
+                    f"x{i} BETWEEN n{j} AND x{j}"])  # fmt: skip
+    return r.choice([one, f"NOT ({one})", f"({one} OR b{i})", f"({one} OR g{j} = 'u')"])
 
 
 def _condition(r, i):
@@ -104,7 +123,7 @@ def _value(r, seen):
 
 def _aggregate(r, seen):
     function = r.choice(
-        ["sum", "sum", "sum", "avg", "count", "rows", "keys", "median", "min", "max"]
+        ["sum", "sum", "sum", "avg", "count", "rows", "keys", "median", "min", "max", "stddev"]
     )
     if function == "median" and r.random() < 0.8:
         function = "sum"
@@ -112,7 +131,10 @@ def _aggregate(r, seen):
         return "count(*)"
     if function == "keys":
         return "count(DISTINCT a.k)"
-    value = f"{r.choice('xdf')}{r.choice(seen)}" if function in ("min", "max") else _value(r, seen)
+    if function in ("min", "max"):
+        value = f"{r.choice('xdf')}{r.choice(seen)}"
+    else:
+        value = f"{r.choice('xd')}{r.choice(seen)}" if function == "stddev" else _value(r, seen)
     made = f"{function}({value})"
     if function == "sum" and r.random() < 0.15:
         made += f" FILTER (WHERE {_condition(r, r.choice(seen))})"

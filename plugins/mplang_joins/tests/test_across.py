@@ -46,6 +46,10 @@ DATA = {
     "shop": {"sales": held(SALES, {"who": 9}, ranges={"kind": (0, 3)}), "orders": held(ORDERS, {})},
 }
 JOIN = "FROM {people} p JOIN {sales} s ON p.id = s.who"
+ONE_ROW = """
+FROM (SELECT id, min(city) AS city, max(debt) AS debt, max(pay) AS pay FROM {people} GROUP BY id) p
+JOIN (SELECT who, max(price) AS top, sum(weight) AS heavy FROM {sales} GROUP BY who) t
+ON p.id = t.who"""
 QUERIES = {
     "a sum of a product": f"SELECT sum(p.debt * s.price) AS total {JOIN}",
     "counts": f"SELECT count(*) AS n, count(s.price) AS m, count(DISTINCT p.id) AS k {JOIN}",
@@ -63,6 +67,17 @@ QUERIES = {
     "the largest of a left join":
         "SELECT max(debt) AS a, min(price) AS b FROM {people} p "
         "LEFT JOIN {sales} s ON p.id = s.who",
+    "variances":
+        "SELECT var_samp(price) AS a, stddev(pay) AS b, var_pop(debt) AS c, stddev_pop(kind) AS d, "
+        f"stddev_samp(price * debt - price) AS e {JOIN}",
+    "variances of groups":
+        f"SELECT kind, variance(price) AS a, var_pop(debt) AS b {JOIN} GROUP BY kind ORDER BY kind",
+    "a condition of several owners' columns":
+        f"SELECT city, sum(top) AS a, count(*) AS n {ONE_ROW} WHERE p.debt * 4 < t.top "
+        "OR p.city = 'X' GROUP BY city",
+    "conditions of several owners' floats and decimals":
+        f"SELECT count(*) AS n, min(debt) AS a {ONE_ROW} "
+        "WHERE NOT CAST(pay AS DOUBLE) BETWEEN t.heavy AND t.heavy + 9 AND t.top - 0.75 > pay",
     "the first groups":
         f"SELECT city, kind, sum(price) AS a {JOIN} GROUP BY city, kind ORDER BY a DESC LIMIT 2",
     "the first groups by several keys":
@@ -139,7 +154,8 @@ def alike(found, right):
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_a_query_gives_what_duckdb_gives(query):
-    found, right = asked(DATA, query), expected(DATA, query)
+    field = "FM128" if "var" in query else "FM64"
+    found, right = asked(DATA, query, field=field), expected(DATA, query)
     if "ORDER BY" not in query:
         found, right = in_order(found), in_order(right)
     alike(found, right)
@@ -229,6 +245,34 @@ def test_the_largest_sums_that_fit_are_right():
     data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(b, {"id": 4})}}
     query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
     alike(asked(data, query), expected(data, query))
+
+
+def test_a_variance_that_does_not_fit_is_an_error():
+    """Squares are the larger ones: a number that sums hold has none that shares compute with."""
+    ids = [f"p{i}" for i in range(20)]
+    shop = {"b": held(pa.table({"who": ids}), {"who": 20})}
+    query = "SELECT var_samp(x) AS v FROM {a} JOIN {b} ON id = who"
+    for value, fits in ((1 << 22, False), (1 << 18, True)):
+        numbers = pa.array([value * (i % 2) for i in range(20)], pa.int64())
+        data = {"bank": {"a": held(pa.table({"id": ids, "x": numbers}), {"id": 20})}, "shop": shop}
+        if fits:
+            alike(asked(data, query, field="FM128"), expected(data, query))
+        else:
+            with pytest.raises(OverflowError, match="may not fit"):
+                asked(data, query, field="FM128")
+
+
+@pytest.mark.parametrize("far", [0, 10**5])
+def test_a_variance_of_values_that_are_close_is_right(far):
+    """A mean that is rounded, squared and subtracted leaves nothing right of such values."""
+    ids = [f"p{i}" for i in range(9)]
+    numbers = pa.array([far + i % 2 for i in range(9)], pa.int64())
+    data = {
+        "bank": {"a": held(pa.table({"id": ids, "x": numbers}), {"id": 9})},
+        "shop": {"b": held(pa.table({"who": ids}), {"who": 9})},
+    }  # fmt: skip
+    query = "SELECT var_pop(x) AS v, stddev(x) AS s FROM {a} JOIN {b} ON id = who"
+    alike(asked(data, query, field="FM128"), expected(data, query))
 
 
 def test_floats_that_shares_do_not_hold_are_an_error():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from across_parties import compiled, held
 from mplang_joins.across.refused import REASONS
-from test_across import DATA, JOIN, PEOPLE, SALES
+from test_across import DATA, JOIN, ONE_ROW, PEOPLE, SALES
 
 from mplang_core.errors import TraceError
 
@@ -14,6 +14,10 @@ REFUSED = {
         "rows": (f"SELECT city, price {JOIN}", "aggregate them"),
     },
     "no key": {
+        "a join by no key": (
+            "SELECT sum(debt) AS a FROM {people} p JOIN {sales} s ON p.debt < s.price",
+            "no equal columns",
+        ),
         "no join": ("SELECT sum(debt * price) AS a FROM {people}, {sales}", "no equal columns"),
     },
     "join": {
@@ -33,9 +37,19 @@ REFUSED = {
         ),
     },
     "condition": {
-        "of both, that joins": (
-            "SELECT sum(debt) AS a FROM {people} p JOIN {sales} s ON p.debt < s.price",
-            '"p"."debt" < "s"."price"',
+        "of a left join": (
+            "SELECT count(*) AS n FROM (SELECT DISTINCT id, debt FROM {people}) p LEFT JOIN (SELECT"
+            " who, max(price) AS top FROM {sales} GROUP BY who) t ON p.id = t.who AND debt < top",
+            "by equal columns",
+        ),
+        "of rows that are not one of a key": (
+            "SELECT count(*) AS n FROM (SELECT DISTINCT id, debt FROM {people}) p JOIN (SELECT who,"
+            " max(price) AS top FROM {sales} GROUP BY who) t ON p.id = t.who WHERE debt < top",
+            "join (SELECT key, max(x) AS x FROM t GROUP BY key)",
+        ),
+        "of keys, in two units": (f"SELECT count(*) AS n {ONE_ROW} WHERE debt > heavy", "one unit"),
+        "of keys, that computes": (
+            f"SELECT count(*) AS n {ONE_ROW} WHERE debt - top > 3", "with a number of another"
         ),
         "of both": (f"SELECT sum(price) AS a {JOIN} WHERE debt > price", "of rows of several"),
         "of groups, in two units": (
@@ -97,6 +111,7 @@ REFUSED = {
             "FROM {people} p JOIN {sales} s ON p.id = s.who",
             "20 digits behind the point",
         ),
+        "a variance of floats": (f"SELECT stddev(weight) AS b {JOIN}", "to a DECIMAL"),
         "a decimal times a float": (f"SELECT sum(pay * weight) AS b {JOIN}", "cast it to DOUBLE"),
     },
     "tables": {
@@ -129,6 +144,17 @@ def test_a_key_without_a_bound_is_refused():
     data = {**DATA, "shop": {"sales": held(SALES, {})}}
     with pytest.raises(TraceError, match="bound: .*keys: of that column"):
         compiled(data, f"SELECT sum(price) AS a {JOIN}")
+
+
+def test_a_small_field_has_no_room_for_variances():
+    with pytest.raises(TraceError, match="bound: .*take FM128"):
+        compiled(DATA, f"SELECT var_samp(price) AS a {JOIN}", field="FM64")
+
+
+def test_variances_choose_no_groups():
+    query = f"SELECT city {JOIN} GROUP BY city HAVING var_samp(debt) > 3"
+    with pytest.raises(TraceError, match="function: .*choose no groups"):
+        compiled(DATA, query, field="FM128")
 
 
 def test_keys_of_other_types_are_refused():

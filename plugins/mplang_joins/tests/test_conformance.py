@@ -136,6 +136,7 @@ SAMPLES = (
             "labels": (("A", "B"), ()),
             "aggregates": (0, 0),
             "scales": (0, 2),
+            "roots": (False, False),
             "order": ((0, 0, 0),),
             "gives": GROUPS,
         },

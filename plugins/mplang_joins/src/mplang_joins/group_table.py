@@ -23,8 +23,9 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     groups = next(iter(shapes), (1,))
     if len(shapes) > 1 or len(groups) != 1 or any(type(e) is not TensorType for e in tensors):
         raise TypeError("it takes tensors of one shape, [groups]")
-    aggregates, scales, columns = attrs["aggregates"], attrs["scales"], len(labels)
-    if not columns == len(aggregates) == len(scales) or columns < len(gives.columns):
+    aggregates, columns = attrs["aggregates"], len(labels)
+    lengths = {columns, *(len(attrs[name]) for name in ("aggregates", "scales", "roots"))}
+    if len(lengths) > 1 or columns < len(gives.columns):
         raise TypeError("each column has labels or an aggregate, and a scale")
     for values, aggregate in zip(labels, aggregates, strict=True):
         if len(values) not in (0, *groups) or (not values and not 0 <= aggregate < len(present)):
@@ -44,6 +45,7 @@ TABLE = OpDef(
         "labels": Attr(tuple, doc="of each column its value by group; empty of an aggregate"),
         "aggregates": Attr(tuple, doc="of each column the position of its aggregate"),
         "scales": Attr(tuple, doc="the power of ten that it is multiplied by; -1 of floats"),
+        "roots": Attr(tuple, doc="of each column whether it is the root of its number"),
         "order": Attr(tuple, doc="columns by position, whether descending, whether nulls first"),
         "gives": Attr(TableType, doc="the columns of the table"),
     },
@@ -75,6 +77,7 @@ def group_table(*tensors: Any, **attrs: Any) -> FeProgram:
         >>> import mplang_core as mp
         >>> from mplang_joins.group_table import group_table
         >>> fields = {"labels": (("A", "B"), ()), "aggregates": (0, 0), "scales": (0, 0)}
+        >>> fields |= {"roots": (False, False)}
         >>> fields |= {"gives": mp.TableType((("city", "string"), ("n", "int64")))}
         >>> def program():
         ...     there, n = mp.put("P0", [True, False]), mp.put("P0", [3, 0])

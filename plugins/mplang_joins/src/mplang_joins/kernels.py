@@ -166,7 +166,7 @@ def _by_group(
 def group_table(
     ctx: KernelContext, *tensors: Array, grouped: bool, present: Sequence[bool], checked: bool,
     labels: Sequence[Sequence[Any]], aggregates: Sequence[int], scales: Sequence[int],
-    order: Sequence[Sequence[int]], gives: TableType,
+    roots: Sequence[bool], order: Sequence[Sequence[int]], gives: TableType,
 ) -> Any:  # fmt: skip
     """Make an Arrow table of the groups of a query; see :func:`mplang_joins.group_table`."""
     left = iter(tensors)
@@ -175,8 +175,8 @@ def group_table(
     there = tuple(next(left) if each else None for each in present)
     fits = next(left) if checked else None
     columns = tuple(
-        ResultColumn(tuple(names) or None, aggregate, None if scale < 0 else scale)
-        for names, aggregate, scale in zip(labels, aggregates, scales, strict=True)
+        ResultColumn(tuple(names) or None, aggregate, None if scale < 0 else scale, root)
+        for names, aggregate, scale, root in zip(labels, aggregates, scales, roots, strict=True)
     )
     keys = tuple(ResultOrder(column, bool(down), bool(nulls)) for column, down, nulls in order)
     try:

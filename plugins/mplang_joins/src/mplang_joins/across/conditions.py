@@ -20,16 +20,25 @@ _TYPES: Mapping[type[Expr], str] = dict(
 )
 
 
+OF_GROUPS = (
+    "groups are chosen by comparisons of aggregates, and of what they are grouped by, with "
+    "constants or each other"
+)
+OF_KEYS = "a condition of several parties compares a number of one with a number of another"
+
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def condition_of(tree: Expr, find: Find, scales: Sequence[int | None]) -> Condition:
+def condition_of(
+    tree: Expr, find: Find, scales: Sequence[int | None], what: str = OF_GROUPS
+) -> Condition:
     """Return a condition as data.
 
     Args:
         tree: the condition.
         find: returns operands that are no constants.
         scales: of each aggregate the power of ten of its unit; ``None`` if it is a float.
+        what: which conditions there are, as a message says.
 
     Raises:
         QueryRefusedError: it is none that shares are compared by.
@@ -37,31 +46,26 @@ def condition_of(tree: Expr, find: Find, scales: Sequence[int | None]) -> Condit
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or):
         name = "and" if isinstance(tree, exp.And) else "or"
-        sides = (condition_of(each, find, scales) for each in (tree.left, tree.right))
+        sides = (condition_of(each, find, scales, what) for each in (tree.left, tree.right))
         return (name, *sides)
     if isinstance(tree, exp.Not):
-        return ("not", condition_of(tree.this, find, scales))
+        return ("not", condition_of(tree.this, find, scales, what))
     if isinstance(tree, exp.Between):
         ends = (
             exp.GTE(this=tree.this, expression=tree.args["low"]),
             exp.LTE(this=tree.this, expression=tree.args["high"]),
         )
-        return ("and", *(condition_of(each, find, scales) for each in ends))
+        return ("and", *(condition_of(each, find, scales, what) for each in ends))
     name = _TYPES.get(type(tree), "")
     compared = (tree.left, tree.right) if isinstance(tree, exp.Binary) and name else ()
     operands = [_operand(each, find) for each in compared]
     kinds = {each[0] for each in operands if each is not None}
     if not name or None in operands or kinds <= {"constant", "text"} or _mixed(operands):
-        raise QueryRefusedError(
-            "condition",
-            "groups are chosen by comparisons of aggregates, and of what they are grouped by, with "
-            "constants or each other",
-            tree,
-        )
+        raise QueryRefusedError("condition", what, tree)
     units = {scales[each[1]] for each in operands if each is not None and each[0] == "aggregate"}
     if len(units) > 1:
         raise QueryRefusedError(
-            "condition", "aggregates are compared in one unit; cast what they add alike", tree
+            "condition", "numbers are compared in one unit; cast what they are made of alike", tree
         )
     if operands[0] is not None and operands[0][0] == "constant":
         return (_FLIPPED.get(name, name), *reversed(operands))

@@ -15,6 +15,7 @@ from jax import Array
 
 from mplang_joins.across.limbs import SPARE
 from mplang_joins.across.plan import Product, SharePlan, Total
+from mplang_joins.across.spread import bits_of_spread
 
 
 def by_row(a: Array, b: Array) -> Array:
@@ -48,7 +49,11 @@ def fit(joined: Sequence[Sequence[Array]], plan: SharePlan) -> Array | None:
         bits[wanted.total] = min(
             bits.get(wanted.total, whole), of_mean if wanted.function == "mean" else whole
         )
-        if wanted.known is not None:
+        if wanted.squares is not None and wanted.known is not None:
+            known, squares = bits_of_spread(joined[0][0].shape[-1])
+            bits[wanted.known] = min(bits.get(wanted.known, whole), known)
+            bits[wanted.squares] = min(bits.get(wanted.squares, whole), squares)
+        elif wanted.known is not None:
             divisor = of_mean - (10 ** (wanted.total.scale or 0)).bit_length()
             most = divisor if wanted.function == "mean" else whole
             bits[wanted.known] = min(bits.get(wanted.known, whole), most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,11 +26,13 @@ class ResultColumn(NamedTuple):
         labels: its value in each group; ``None`` of an aggregate.
         aggregate: the position of the aggregate.
         scale: by which power of ten that is multiplied; ``None`` if it is a float.
+        root: whether it is the square of what stands there.
     """
 
     labels: Labels | None = None
     aggregate: int = 0
     scale: int | None = None
+    root: bool = False
 
 
 class ResultOrder(NamedTuple):
@@ -109,6 +112,7 @@ class JoinedGroups:
             labels=tuple(each.labels or () for each in self.columns),
             aggregates=tuple(each.aggregate for each in self.columns),
             scales=tuple(-1 if each.scale is None else each.scale for each in self.columns),
+            roots=tuple(each.root for each in self.columns),
             order=tuple(tuple(map(int, each)) for each in self.order),
             gives=self.type,
         )
@@ -163,7 +167,8 @@ class JoinedGroups:
         if present is not None and not _here(present)[row]:
             return None
         value = _here(self.values[column.aggregate])[row].item()
-        return Decimal(value).scaleb(-column.scale) if column.scale else value
+        number = Decimal(value).scaleb(-column.scale) if column.scale else value
+        return math.sqrt(max(number, 0)) if column.root else number
 
     def __str__(self) -> str:
         left = f"groups of fewer than {self.least} units are left out" if self.least else ""

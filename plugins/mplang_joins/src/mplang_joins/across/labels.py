@@ -57,12 +57,18 @@ def labels_of(group: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[
     return labels
 
 
+_CHOSEN = (exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last)
+"""Aggregates, within a query of one owner, that are one of the values."""
+
+
 def _labels(tree: Expr, sources: Sequence[QuerySource], look: Look) -> tuple[Label, ...] | None:
     tree = tree.unnest()
     if isinstance(tree, exp.Predicate | exp.Not):
         return (False, True)
     if isinstance(tree, exp.Case):
         return _of_case(tree)
+    if isinstance(tree, _CHOSEN):
+        return _labels(tree.this, sources, look)
     if isinstance(tree, exp.Column):
         below = _below(tree, sources)
         if below is None:
@@ -150,7 +156,7 @@ def _is_whole(tree: Expr, sources: Sequence[QuerySource], look: Look) -> bool:
         return isinstance(tree, exp.IntDiv) or tree.is_int
     if isinstance(tree, exp.Add | exp.Sub | exp.Mul):
         return all(_is_whole(each, sources, look) for each in (tree.left, tree.right))
-    if isinstance(tree, exp.Neg):
+    if isinstance(tree, (exp.Neg, *_CHOSEN)):
         return _is_whole(tree.this, sources, look)
     if isinstance(tree, exp.Column):
         below = _below(tree, sources)
@@ -182,6 +188,8 @@ def interval(tree: Expr, sources: Sequence[QuerySource], look: Look) -> Ends | N
         rounds = math.floor if isinstance(tree, exp.Floor) else math.ceil
         inner = interval(tree.this, sources, look)
         return inner and (Decimal(rounds(inner[0])), Decimal(rounds(inner[1])))
+    if isinstance(tree, _CHOSEN):
+        return interval(tree.this, sources, look)
     if isinstance(tree, exp.Cast):
         return _of_cast(tree, sources, look)
     if isinstance(tree, exp.Binary):

@@ -13,15 +13,17 @@ from sqlglot.expressions import Expr
 from mplang_core import TableType
 from mplang_joins.across import groups as results
 from mplang_joins.across.block import SortKey, read_block
-from mplang_joins.across.conditions import condition_of
+from mplang_joins.across.conditions import OF_KEYS, condition_of
 from mplang_joins.across.groups import JoinedGroups, ResultColumn
 from mplang_joins.across.labels import table_of
 from mplang_joins.across.limbs import limbs_of, width_of
 from mplang_joins.across.owner_sql import OwnerQuery, owner_query
+from mplang_joins.across.parts import Aggregate, Factor, FactorTerm, KeyValue, OwnerPart, Split
 from mplang_joins.across.plan import (
     AggregatePlan,
     Condition,
     FirstGroups,
+    KeyNumber,
     Labels,
     Product,
     RankKey,
@@ -29,7 +31,7 @@ from mplang_joins.across.plan import (
     Total,
 )
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import Aggregate, Factor, FactorTerm, OwnerPart, Split, split
+from mplang_joins.across.split import split
 from mplang_joins.across.union import split_union
 from mplang_joins.dividends import bits_of_dividend
 from mplang_joins.keys import key_kinds
@@ -47,7 +49,10 @@ MAX_RANKED = 256
 """Groups at most of which some come first: each is compared with each other one."""
 
 CHOSEN = 60
-"""Bits that an integer has at most of which the least or the largest is chosen."""
+"""Bits that an integer has at most that is compared with others."""
+
+LEAST_DIVIDEND = 40
+"""Bits that a dividend has at least, so that variances are right."""
 
 MAX_DIGITS = 18
 """Digits behind the point that an integer of 64 bits holds."""
@@ -205,6 +210,7 @@ class _Lowering:
         self.positions = {node: i for i, node in enumerate(divided.aggregates)}
         self.shown: list[int] = []
         self.labels = dict(self._labels())
+        self.values = {tree: self._key_number(each) for tree, each in divided.values.items()}
 
     def done(self, kinds: Kinds, gives: TableType) -> LoweredQuery:
         block = self.split.block
@@ -223,9 +229,24 @@ class _Lowering:
             tuple(condition_of(each, self._find, scales) for each in block.having),
             self._first(order, columns),
             self.split.union,
+            self._where(),
+            tuple(self.values.values()),
         )
         works = [self._bounded(i, each) for i, each in enumerate(self.works)]
         return LoweredQuery(works, kinds, plan, tuple(columns), gives, order)
+
+    def _where(self) -> tuple[Condition, ...]:
+        """Return the conditions of keys."""
+        places = {tree: i for i, tree in enumerate(self.values)}
+        scales = [each.scale for each in self.values.values()]
+
+        def find(tree: Expr) -> Condition | None:
+            return ("aggregate", places[tree]) if tree in places else None
+
+        return tuple(condition_of(each, find, scales, OF_KEYS) for each in self.split.where)
+
+    def _key_number(self, value: KeyValue) -> KeyNumber:
+        return KeyNumber(*value, self.works[value.side].query.scales[value.value])
 
     def _first(
         self, order: Sequence[results.ResultOrder], columns: Sequence[ResultColumn]
@@ -259,9 +280,11 @@ class _Lowering:
             raise QueryRefusedError("bound", "the SPU's field has no room for products of floats")
         for position, scale in enumerate(work.query.scales):
             kind = part.factors[position].kind
-            chosen, counts = kind in ("min", "max"), kind in ("rows", "there", "has")
+            chosen, counts = kind in ("min", "max", "value"), kind in ("rows", "there", "has")
             limbs.append(0 if counts or chosen or scale is None else limbs_of(width))
             bits = width if counts else CHOSEN if chosen and scale is not None else 0
+            if kind == "value" and scale is None:
+                bits = min(CHOSEN, self.bits.field - 3 - self.bits.fraction)  # a difference fits
             most.append(min(bits or of_floats, of_floats) if position in floats else bits)
         return replace(work, limbs=tuple(limbs), most=tuple(most))
 
@@ -286,14 +309,29 @@ class _Lowering:
     def _wanted(self, each: Aggregate) -> AggregatePlan:
         known = self._total(each.known) if each.known else None
         total = self._total(each.total)
-        if each.function not in ("min", "max"):
-            return AggregatePlan(each.function, total, known)
-        return AggregatePlan(
-            each.function,
-            total,
-            known,
-            CHOSEN if total.scale is not None else self._bits_of_floats(),
-        )
+        match each.function:
+            case "min" | "max" as extreme:
+                beyond = CHOSEN if total.scale is not None else self._bits_of_floats()
+                return AggregatePlan(extreme, total, known, beyond)
+            case "sum" | "count" | "mean" as added:
+                return AggregatePlan(added, total, known)
+            case "var_samp" | "stddev_samp":
+                return AggregatePlan("var_samp", total, known, squares=self._squares(each))
+            case "var_pop" | "stddev_pop":
+                return AggregatePlan("var_pop", total, known, squares=self._squares(each))
+
+    def _squares(self, each: Aggregate) -> Total:
+        """Return what is added of squares."""
+        squares = self._total(each.squares)
+        if squares.scale is None:
+            raise QueryRefusedError(
+                "column", "variances are of integers and decimals; cast floats to a DECIMAL"
+            )
+        if bits_of_dividend(*self.bits) < LEAST_DIVIDEND:
+            raise QueryRefusedError(
+                "bound", "the SPU's field has no room for variances; take FM128"
+            )
+        return squares
 
     def _total(self, terms: Sequence[FactorTerm]) -> Total:
         scales = [self._scale(each) for each in terms]
@@ -339,6 +377,8 @@ class _Lowering:
 
     def _find(self, tree: Expr) -> Condition | None:
         if tree in self.positions:
+            if self.split.aggregates[tree].squares:
+                raise QueryRefusedError("function", "variances choose no groups", tree)
             return ("aggregate", self.positions[tree])
         return ("label", self.labels[tree]) if tree in self.labels else None
 
@@ -357,6 +397,9 @@ class _Lowering:
                 tree,
             )
         wanted = self.wanted[node]
+        if wanted.squares is not None:
+            root = self.split.aggregates[node].function.startswith("stddev")
+            return ResultColumn(None, self._shown(self.positions[node]), wanted.squares.scale, root)
         scale = _unit(wanted)
         digits = int(type.rstrip(")").rpartition(" ")[2]) if type.startswith("decimal") else 0
         wide = ("int64", "uint64", "decimal128(38, ")

@@ -13,8 +13,8 @@ from sqlglot.expressions import Expr
 
 from mplang_core import TableType
 from mplang_joins.across.block import QuerySource
+from mplang_joins.across.parts import Factor, OwnerPart, there
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import Factor, OwnerPart, there
 from mplang_joins.published import Label
 
 CODE = "code"
@@ -153,7 +153,8 @@ def _factor(factor: Factor, part: OwnerPart, kinds: Mapping[str, str]) -> tuple[
     kind = kinds[_value_name(factor.value)]
     value, scale = _as_number(factor.value, kind)
     conditions = [each for each in factor.conditions if each != there(factor.value)]
-    function = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max}[factor.kind]
+    functions = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max, "value": exp.Max}
+    function = functions[factor.kind]
     total = exp.Coalesce(
         this=_filtered(function(this=value), conditions), expressions=[exp.Literal.number(0)]
     )

@@ -54,17 +54,36 @@ class AggregatePlan(NamedTuple):
     """An aggregate of the query.
 
     Attributes:
-        function: ``sum``, ``count``, ``mean``, ``min`` or ``max``.
+        function: ``sum``, ``count``, ``mean``, ``min``, ``max``, ``var_samp`` or ``var_pop``; of a
+            standard deviation it is its square, of which whoever reads it takes the root.
         total: what is added; of ``min`` and ``max`` the values, one product, among which it is.
         known: how many values are no nulls; ``None`` if it is never null. Of ``min`` and ``max``
             whether there are any, one product of bits.
         beyond: of ``min`` and ``max`` the bits that their values have at most.
+        squares: of a variance what is added of squares.
     """
 
-    function: Literal["sum", "count", "mean", "min", "max"]
+    function: Literal["sum", "count", "mean", "min", "max", "var_samp", "var_pop"]
     total: Total
     known: Total | None
     beyond: int = 0
+    squares: Total | None = None
+
+
+class KeyNumber(NamedTuple):
+    """A number that one side has of each key.
+
+    Attributes:
+        side: the position of the side.
+        value: that of the factor that is it.
+        known: that of the factor that says whether it is no null.
+        scale: by which power of ten it is multiplied; ``None`` if it is a float.
+    """
+
+    side: int
+    value: int
+    known: int
+    scale: int | None
 
 
 class RankKey(NamedTuple):
@@ -109,6 +128,8 @@ class SharePlan(NamedTuple):
         having: conditions of groups, all of which hold.
         first: which groups are told, of those that are there; ``None`` if all are.
         union: whether the sides' rows are one below the other, and not joined.
+        where: conditions of keys, all of which hold.
+        values: the numbers that these compare.
     """
 
     hows: tuple[How, ...]
@@ -121,6 +142,8 @@ class SharePlan(NamedTuple):
     having: tuple[Condition, ...] = ()
     first: FirstGroups | None = None
     union: bool = False
+    where: tuple[Condition, ...] = ()
+    values: tuple[KeyNumber, ...] = ()
 
 
 Labels: TypeAlias = tuple[Label, ...]

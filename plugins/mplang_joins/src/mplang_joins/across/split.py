@@ -4,155 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal
 
 from sqlglot import exp
 from sqlglot.expressions import Expr
 
 from mplang_joins.across.block import QueryBlock, QuerySource, aggregates_of, conjuncts
 from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
+from mplang_joins.across.parts import (
+    SPREADS,
+    Aggregate,
+    Factor,
+    FactorTerm,
+    KeyValue,
+    Kind,
+    OwnerPart,
+    Owners,
+    Split,
+    square,
+    there,
+)
 from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.published import Label
-from mplang_joins.rows import How
-
-Kind: TypeAlias = Literal["rows", "there", "has", "sum", "min", "max"]
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """A number that an owner makes of its rows of one key, and of one of its groups.
-
-    Attributes:
-        kind: ``rows`` counts them, ``there`` is 1 if there are any, ``has`` if there are any of
-            some conditions; ``sum`` adds a value, ``min`` and ``max`` choose one.
-        value: the value.
-        conditions: of a row, without which it counts for nothing.
-    """
-
-    kind: Kind
-    value: Expr | None = None
-    conditions: tuple[Expr, ...] = ()
-
-
-@dataclass(slots=True)
-class OwnerPart:
-    """What one owner does.
-
-    Attributes:
-        owner: its rank among the owners.
-        how: how its rows are joined with those of the first part.
-        keeps: whether rows without a key count, as a left or an anti join keeps them.
-        sources: what it reads.
-        where: conditions of its rows.
-        keys: the columns of the key.
-        groups: what it groups by beside the key.
-        labels: the values of each of them.
-        factors: the numbers that it makes.
-    """
-
-    owner: int
-    how: How = "inner"
-    keeps: bool = False
-    sources: list[QuerySource] = field(default_factory=list)
-    where: list[Expr] = field(default_factory=list)
-    keys: list[Expr] = field(default_factory=list)
-    groups: list[Expr] = field(default_factory=list)
-    labels: list[tuple[Label, ...]] = field(default_factory=list)
-    factors: list[Factor] = field(default_factory=list)
-
-    @property
-    def width(self) -> int:
-        """In how many groups its rows are."""
-        return math.prod(len(each) for each in self.labels)
-
-    def position(self, factor: Factor) -> int:
-        """Return the position of a factor, which is made if it is not there."""
-        if factor not in self.factors:
-            self.factors.append(factor)
-        return self.factors.index(factor)
-
-
-class FactorTerm(NamedTuple):
-    """A product of one factor of each part, which is added over all keys.
-
-    Attributes:
-        sign: 1 or -1.
-        factors: the position of the factor by part.
-    """
-
-    sign: int
-    factors: tuple[int, ...]
-
-
-class Aggregate(NamedTuple):
-    """An aggregate of the joined rows.
-
-    Attributes:
-        function: ``sum``, ``count``, ``mean``, ``min`` or ``max``.
-        total: what is added; of ``min`` and ``max`` the values of one owner, among which it is.
-        known: how many values are no nulls; nothing if it is never null. Of ``min`` and ``max``
-            whether there are any.
-    """
-
-    function: Literal["sum", "count", "mean", "min", "max"]
-    total: tuple[FactorTerm, ...]
-    known: tuple[FactorTerm, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A query, split by owner.
-
-    Attributes:
-        block: the query.
-        parts: what each owner does; the first one leads the join.
-        aggregates: all aggregates that the query names.
-        rows: how many rows a group has.
-        union: whether the parts' rows are one below the other, and not joined: all have factors of
-            the same positions then.
-    """
-
-    block: QueryBlock
-    parts: Sequence[OwnerPart]
-    aggregates: Mapping[Expr, Aggregate]
-    rows: tuple[FactorTerm, ...]
-    union: bool = False
-
-
-class Owners:
-    """Whose data an expression is made of.
-
-    Args:
-        tables: the owner of each table by its name.
-        sources: what a query reads.
-    """
-
-    def __init__(self, tables: Mapping[str, int], sources: Sequence[QuerySource]) -> None:
-        self._tables = {name.lower(): owner for name, owner in tables.items()}
-        self._sources = {each.name: self._of_source(each) for each in sources}
-
-    def _of_source(self, source: QuerySource) -> int:
-        owners = {self._tables[each.name.lower()] for each in source.tree.find_all(exp.Table)}
-        if len(owners) != 1:
-            raise QueryRefusedError(
-                "nested",
-                "a query within reads tables of one party; join those of several in the outermost "
-                "query, which aggregates them",
-                source.tree,
-            )
-        return owners.pop()
-
-    def of_source(self, source: QuerySource) -> int:
-        """Return the owner of a source."""
-        return self._sources[source.name]
-
-    def of(self, tree: Expr) -> set[int]:
-        """Return the owners of what an expression reads."""
-        columns = {self._sources.get(each.table, -1) for each in tree.find_all(exp.Column)}
-        within = {self._tables.get(each.name.lower(), -1) for each in tree.find_all(exp.Table)}
-        return (columns | within) - {-1}
 
 
 def split(block: QueryBlock, tables: Mapping[str, int], look: Look) -> Split:
@@ -176,6 +50,7 @@ class _Splitting:
         self.block, self.owners = block, Owners(tables, block.sources)
         self.parts: dict[int, OwnerPart] = {}
         self.equal: list[tuple[Expr, Expr]] = []  # of two owners
+        self.crossing: list[Expr] = []  # conditions of several owners
         for source in block.sources:
             owner = self.owners.of_source(source)
             self.parts.setdefault(owner, OwnerPart(owner)).sources.append(source)
@@ -199,7 +74,9 @@ class _Splitting:
         named = {agg for head in heads for agg in aggregates_of(head)}
         # in one order in every process
         aggregates = {each: self._aggregate(each) for each in sorted(named, key=_text)}
-        return Split(self.block, parts, aggregates, self._count({}))
+        rows, values = self._count({}), dict[Expr, KeyValue]()
+        where = tuple(self._of_keys(each, values) for each in self.crossing)
+        return Split(self.block, parts, aggregates, rows, where, values)
 
     def _in_order(self) -> list[OwnerPart]:
         """Return the parts, the one that leads first: whose rows a join keeps, or the widest."""
@@ -248,12 +125,7 @@ class _Splitting:
                 )
             self.parts[owner].where.append(condition)
         elif not self._equality(condition):
-            raise QueryRefusedError(
-                "condition",
-                "it is of rows of several parties; conditions are of one party's columns, or equal "
-                "columns that join. Of what a group has of both, HAVING compares aggregates",
-                condition,
-            )
+            self.crossing.append(condition)
 
     def _equality(self, condition: Expr) -> bool:
         """Take an equality of two owners as a column of the key."""
@@ -302,6 +174,49 @@ class _Splitting:
         if math.prod(each.width for each in self.parts.values()) > MAX_GROUPS:
             raise QueryRefusedError("groups", f"there are more than {MAX_GROUPS} groups", group)
 
+    # -- conditions of keys
+
+    def _of_keys(self, condition: Expr, values: dict[Expr, KeyValue]) -> Expr:
+        """Return a condition in which each owner's part is a number that it has of a key."""
+        for owner in self.owners.of(condition):
+            if not _has_one_row(self.parts[owner]):
+                raise QueryRefusedError(
+                    "condition",
+                    "it is of rows of several parties. It holds for keys if each party has one row "
+                    "of a key: join (SELECT key, max(x) AS x FROM t GROUP BY key). Of what a group "
+                    "has of both, HAVING compares aggregates",
+                    condition,
+                )
+        if any(part.how != "inner" for part in self.parts.values()):
+            raise QueryRefusedError(
+                "condition",
+                "it is of rows of several parties, which inner joins alone have",
+                condition,
+            )
+        return self._by_owner(condition, values)
+
+    def _by_owner(self, tree: Expr, values: dict[Expr, KeyValue]) -> Expr:
+        """Return a condition; what is true or false at one owner is compared with zero."""
+        tree = tree.unnest()
+        if len(self.owners.of(tree)) == 1:
+            self._value(tree, values)
+            return exp.NEQ(this=tree, expression=exp.Literal.number(0))
+        if isinstance(tree, exp.And | exp.Or):
+            sides = (self._by_owner(each, values) for each in (tree.left, tree.right))
+            return type(tree)(**dict(zip(("this", "expression"), sides, strict=True)))
+        if isinstance(tree, exp.Not):
+            return exp.Not(this=self._by_owner(tree.this, values))
+        for each in tree.iter_expressions():
+            if len(self.owners.of(each.unnest())) == 1:
+                self._value(each.unnest(), values)
+        return tree
+
+    def _value(self, tree: Expr, values: dict[Expr, KeyValue]) -> None:
+        (owner,) = self.owners.of(tree)
+        part = self.parts[owner]
+        made = Factor("value", tree), Factor("has", None, (there(exp.paren(tree.copy())),))
+        values[tree] = KeyValue([*self.parts].index(owner), *map(part.position, made))
+
     # -- aggregates
 
     def _aggregate(self, node: Expr) -> Aggregate:
@@ -314,9 +229,11 @@ class _Splitting:
             return Aggregate("count", self._counted(node, where))
         if isinstance(node, exp.Min | exp.Max):
             return self._extreme(node, where)
-        if not isinstance(node, exp.Sum | exp.Avg):
+        if not isinstance(node, (exp.Sum, exp.Avg, *SPREADS)):
             raise QueryRefusedError(
-                "function", "sum, count, count of distinct keys, avg, min and max are there", node
+                "function",
+                "sum, count, count of distinct keys, avg, min, max, variance and stddev are there",
+                node,
             )
         if isinstance(value, exp.Distinct):
             raise QueryRefusedError("distinct", "count(DISTINCT key) alone is there", node)
@@ -324,6 +241,10 @@ class _Splitting:
         conditions = self._conditions(terms, where, node)
         total = tuple(self._term(sign, factors, conditions) for sign, factors in terms)
         known = self._count(conditions)
+        if type(node) in SPREADS:
+            squared = self._terms(square(value), node)
+            squares = tuple(self._term(sign, factors, conditions) for sign, factors in squared)
+            return Aggregate(SPREADS[type(node)], total, known, squares)
         return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", total, known)
 
     def _extreme(self, node: exp.Min | exp.Max, where: Sequence[Expr]) -> Aggregate:
@@ -421,9 +342,21 @@ class _Splitting:
             )
 
 
-def there(value: Expr) -> Expr:
-    """Return the condition that a value is no null."""
-    return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
+def _has_one_row(part: OwnerPart) -> bool:
+    """Return whether an owner has one row of a key at most, as its query is grouped by it."""
+    within = part.sources[0].tree.unnest()
+    if len(part.sources) > 1 or not isinstance(within, exp.Select):
+        return False
+    group = within.args.get("group")
+    outputs = {each.alias_or_name: each.unalias() for each in within.selects}
+    by = list(group.expressions) if group else []
+    if within.args.get("distinct") and not group:
+        by = list(outputs.values())
+    keys = [outputs.get(key.name) for key in part.keys if isinstance(key, exp.Column)]
+    plain = group is None or set(group.args) - {"expressions"} <= {
+        key for key, value in group.args.items() if not value
+    }
+    return bool(by) and plain and all(each in keys for each in by)
 
 
 def _multiplied(left: Mapping[int, Expr], right: Mapping[int, Expr]) -> dict[int, Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias
@@ -13,6 +14,7 @@ from mplang_joins.across.first import come_first
 from mplang_joins.across.fitting import by_row, fit, over_rows
 from mplang_joins.across.having import GroupNumber, holds
 from mplang_joins.across.plan import AggregatePlan, Product, Reduced, SharePlan, Total
+from mplang_joins.across.spread import variance
 from mplang_joins.aligned import THERE, Sorted, any_of, fetched
 from mplang_joins.rows import Side
 
@@ -51,8 +53,8 @@ def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
         Arrays of the shape ``[groups]``: of those of all sides together, the last side's run
         fastest.
     """
-    joined = _joined(sides, plan)
-    numbers = [_number(joined, each) for each in plan.wanted]
+    joined = _chosen(_joined(sides, plan), plan)
+    numbers = [_number(joined, each, plan) for each in plan.wanted]
     valid = None if plan.rows is None else _total(joined, plan.rows) > 0
     for condition in plan.having:
         true, _ = holds(condition, numbers)
@@ -68,7 +70,25 @@ def answer(sides: Sequence[Reduced], plan: SharePlan) -> GroupNumbers:
     return GroupNumbers(valid, values, present, fits)
 
 
-def _number(joined: Sequence[Factors], wanted: AggregatePlan) -> GroupNumber:
+def _chosen(joined: Sequence[Factors], plan: SharePlan) -> Sequence[Factors]:
+    """Return the factors, those of one side zero where a condition of keys does not hold.
+
+    Those of one side are enough, as each aggregate is of products of all.
+    """
+    if not plan.where:
+        return joined
+    numbers = []
+    for each in plan.values:
+        value, known = (joined[each.side][i][0].sum(axis=0) for i in (each.value, each.known))
+        numbers.append(GroupNumber(value, each.scale, known > 0))
+    true = reduce(operator.and_, [holds(each, numbers)[0] for each in plan.where])
+    sizes = [sum(each[..., 0].size for each in side) for side in joined]
+    fewest = sizes.index(min(sizes))
+    masked = [each * true.astype(each.dtype)[None, None, :] for each in joined[fewest]]
+    return [masked if i == fewest else side for i, side in enumerate(joined)]
+
+
+def _number(joined: Sequence[Factors], wanted: AggregatePlan, plan: SharePlan) -> GroupNumber:
     total, scale = _total(joined, wanted.total), wanted.total.scale
     if wanted.known is None:
         return GroupNumber(total, scale, None)
@@ -77,6 +97,10 @@ def _number(joined: Sequence[Factors], wanted: AggregatePlan) -> GroupNumber:
         return GroupNumber(_extreme(joined, wanted), scale, count > 0)
     if wanted.function == "sum":
         return GroupNumber(total, scale, count > 0)
+    if wanted.squares is not None:
+        squares, least = _total(joined, wanted.squares), 1 if wanted.function == "var_pop" else 2
+        made = variance(total, squares, count, plan.most[1], sample=least == 2)
+        return GroupNumber(made, None, count >= least)
     divisor = jnp.maximum(count, 1) * 10 ** (scale or 0)
     return GroupNumber(total.astype("float64") / divisor.astype("float64"), None, count > 0)
 

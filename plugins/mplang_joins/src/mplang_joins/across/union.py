@@ -11,8 +11,8 @@ from sqlglot.expressions import Expr
 
 from mplang_joins.across.block import QueryBlock, aggregates_of, conjuncts, put_outputs, sources_of
 from mplang_joins.across.labels import MAX_GROUPS, Look, labels_of
-from mplang_joins.across.refused import QueryRefusedError
-from mplang_joins.across.split import (
+from mplang_joins.across.parts import (
+    SPREADS,
     Aggregate,
     Factor,
     FactorTerm,
@@ -20,8 +20,10 @@ from mplang_joins.across.split import (
     OwnerPart,
     Owners,
     Split,
+    square,
     there,
 )
+from mplang_joins.across.refused import QueryRefusedError
 
 Outputs: TypeAlias = Mapping[tuple[str, str], Expr]
 """What an owner's query gives for the columns of the union, by the name of that and their own."""
@@ -109,7 +111,9 @@ class _UnionSplit:
             {agg for head in heads for agg in aggregates_of(head)}, key=lambda each: each.sql()
         )
         aggregates = {each: self._aggregate(each) for each in named}
-        return Split(self._block, self._parts, aggregates, (self._term("rows", None, ()),), True)
+        return Split(
+            self._block, self._parts, aggregates, (self._term("rows", None, ()),), union=True
+        )
 
     def _group(self, group: Expr) -> None:
         labels = set()
@@ -138,11 +142,17 @@ class _UnionSplit:
                 return Aggregate("sum", (self._term("sum", value, (*known, *where)),), count)
             case exp.Avg():
                 return Aggregate("mean", (self._term("sum", value, (*known, *where)),), count)
+            case _ if type(node) in SPREADS:
+                total = (self._term("sum", value, (*known, *where)),)
+                squares = (self._term("sum", square(value), (*known, *where)),)
+                return Aggregate(SPREADS[type(node)], total, count, squares)
             case exp.Min() | exp.Max():
                 kind: Literal["min", "max"] = "min" if isinstance(node, exp.Min) else "max"
                 there_is = (self._term("has", None, (*known, *where)),)
                 return Aggregate(kind, (self._term(kind, value, (*known, *where)),), there_is)
-        raise QueryRefusedError("function", "sum, count, avg, min and max are there", node)
+        raise QueryRefusedError(
+            "function", "sum, count, avg, min, max, variance and stddev are there", node
+        )
 
     def _term(self, kind: Kind, value: Expr | None, conditions: Sequence[Expr]) -> FactorTerm:
         """Return a number that each owner makes, at the same position."""
