@@ -145,13 +145,18 @@ class ShareGuard(NamedTuple):
 
     Attributes:
         waits: for each operand the form of what a party made of a table.
-        k: how many distinct units are at least in what it tells.
+        k: how many distinct units are at least in what it tells; 0 if it counts none, as noise of
+            each party is in what it tells.
         max_share: the largest part of a number that is one unit's, in millionths.
+        epsilon: what it uses up of each data set, in parts of ``EPSILON``; 0 if no noise is in it.
+        delta: likewise, in parts of ``DELTA``.
     """
 
     waits: Sequence[str]
     k: int
     max_share: int = WHOLE
+    epsilon: int = 0
+    delta: int = 0
 
 
 @runtime_checkable

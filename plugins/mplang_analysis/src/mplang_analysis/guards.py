@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mplang_analysis.guarding import Declassifies, GuardsShares, Matches, Prepares, Spend
@@ -43,6 +43,7 @@ class Guards:
     are_there: bool
     spends: list[Spend] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
+    _noised: dict[str, int] = field(default_factory=dict)  # by secret the op that takes its noise
 
     def refine(
         self,
@@ -114,6 +115,7 @@ class Guards:
         outs: list[Fact],
         parties: Mask,
         line: Location | None,
+        when: Sequence[str],
     ) -> list[Fact]:
         """Return labels of results of a guard on shares, if its operands were made for it.
 
@@ -123,22 +125,55 @@ class Guards:
             outs: its results.
             parties: who runs it.
             line: the user's line.
+            when: how often, unless it is once.
         """
         rule = interface_of(op, GuardsShares)
         if rule is None or not self.are_there:
             return outs
         says = share_guard_of(op, rule)
         why = _why_not(ins, parties, says.waits)
+        if says.epsilon and not why:
+            why = self._why_no_noise(op, ins, when)
         self._remark(op, line, why)
         if why:
             return outs
+        waited = _waited(ins)
         guards = {
             origin: guard._replace(k=says.k, max_share=says.max_share, waits="")
-            for origin, guard in _waited(ins).items()
+            for origin, guard in waited.items()
         }
+        if says.epsilon and self._takes_noise(op, ins):
+            self._spend(waited, says.epsilon, says.delta, line)
         return [
             {r: replace(x, sources=x.guarded(guards).sources) for r, x in fact.items()}
             for fact in outs
+        ]
+
+    def _why_no_noise(self, op: Operation, ins: Sequence[Fact], when: Sequence[str]) -> str:
+        """Return why noise that parties added does not count; else nothing.
+
+        What two results with the same noise differ by has none of it.
+        """
+        if not _LOOPS.isdisjoint(when):
+            return "it runs in a loop, so nobody can say how much of a budget it uses up"
+        if any(self._noised.get(each, id(op)) != id(op) for each in _secrets(ins)):
+            return "the noise of an operand is in another result as well, and would cancel out"
+        return ""
+
+    def _takes_noise(self, op: Operation, ins: Sequence[Fact]) -> bool:
+        """Record that an op takes the noise of its operands; return whether that is new."""
+        secrets = _secrets(ins)
+        new = not secrets <= self._noised.keys()
+        self._noised.update(dict.fromkeys(secrets, id(op)))
+        return new
+
+    def _spend(
+        self, origins: Iterable[Origin], epsilon: int, delta: int, line: Location | None
+    ) -> None:
+        """Record what is used up of each data set."""
+        self.spends += [
+            Spend(party, name.removeprefix(DATA_SET), epsilon, delta, str(line or ""))
+            for party, name in sorted({origin.data_set for origin in origins})
         ]
 
     def _remark(self, op: Operation, line: Location | None, why: str) -> None:
@@ -167,12 +202,7 @@ class Guards:
             )
         self._remark(op, line, why)
         if given.epsilon:
-            self.spends += [
-                Spend(
-                    party, name.removeprefix(DATA_SET), given.epsilon, given.delta, str(line or "")
-                )
-                for party, name in sorted({origin.data_set for origin in found})
-            ]
+            self._spend(found, given.epsilon, given.delta, line)
         return found
 
     def in_messages(
@@ -304,6 +334,11 @@ def _why_not(ins: Sequence[Fact], parties: Mask, waits: Sequence[str]) -> str:
     if any(count > 1 for count in twice.values()):
         return "one data set is in two of its operands, and could decide by one person on others"
     return ""
+
+
+def _secrets(ins: Sequence[Fact]) -> set[str]:
+    """Return the secrets of which operands are shares."""
+    return {piece.secret for fact in ins for label in fact.values() for piece in label.pieces}
 
 
 def _waits(label: Label, form: str) -> bool:

@@ -252,7 +252,7 @@ class Flow:
         if published:
             outs = transfer.opened(op, outs)
         if together or op.regions:
-            return self.guards.on_shares(op, ins, outs, scope.parties, scope.location)
+            return self.guards.on_shares(op, ins, outs, scope.parties, scope.location, scope.when)
         return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
 
     def _brought(self, seen: Fact, scope: Scope) -> Label:

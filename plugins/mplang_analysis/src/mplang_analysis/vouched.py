@@ -106,7 +106,8 @@ def share_guard_of(op: Operation, rule: GuardsShares) -> ShareGuard:
     says = rule.share_guard(op)
     if len(says.waits) != len(op.inputs) or not all(says.waits):
         raise _refused(op, "GuardsShares", f"{len(says.waits)} of {len(op.inputs)} operands")
-    if says.k < 1 or not 0 < says.max_share <= WHOLE:
+    counts = says.k >= 1 or (says.k == 0 and says.epsilon > 0)
+    if not counts or min(says.epsilon, says.delta) < 0 or not 0 < says.max_share <= WHOLE:
         raise _refused(op, "GuardsShares", f"numbers out of their range: {says}")
     return says
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import mplang_core as mp
-from mplang_core import MPObject
 from mplang_core.ext import TraceError, at
 
 
+@runtime_checkable
+class TakesNoise(Protocol):
+    """Units that are aggregated elsewhere than at one party, such as on secret shares."""
+
+    def noised(
+        self, function: str, *, epsilon: float, delta: float, column: str = "", low: float = 0.0,
+        high: float = 0.0, values: Sequence[str | int | bool] = (), per_unit: int = 1,
+    ) -> Any:  # fmt: skip
+        """Return a noisy aggregate; arguments are those of the function of that name."""
+
+
 def count(
-    table: Any, *, unit: str, epsilon: float, delta: float = 0.0, per_unit: int = 1
-) -> MPObject:
+    table: Any, *, unit: str = "", epsilon: float, delta: float = 0.0, per_unit: int = 1
+) -> Any:
     """Return a noisy number of units, or of rows of which each unit has some.
 
     Args:
-        table: a table of one party, of rows as a data set gives them.
-        unit: the column that tells whose rows these are. Rows without it are left out.
+        table: a table of one party, of rows as a data set gives them; or what several parties have
+            in common, as ``mp.overlap`` of the package mplang-joins gives it.
+        unit: the column that tells whose rows these are. Rows without it are left out. An overlap
+            has its own.
         epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
             the budget of the data set.
         delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
@@ -34,9 +46,7 @@ def count(
         >>> def program():
         ...     return mp.dp.count(mp.dataset("bank", "people"), unit="id", epsilon=0.5)
     """
-    from mplang_dp import ops
-
-    return _run(ops.count, table, unit, epsilon, delta, per_unit=per_unit)
+    return _run("count", table, unit, epsilon, delta, per_unit=per_unit)
 
 
 def sum(
@@ -45,15 +55,17 @@ def sum(
     *,
     low: float,
     high: float,
-    unit: str,
+    unit: str = "",
     epsilon: float,
     delta: float = 0.0,
-) -> MPObject:
+) -> Any:
     """Return a noisy sum of a column, to which each unit adds between ``low`` and ``high``.
 
     Args:
-        table: a table of one party, of rows as a data set gives them.
-        unit: the column that tells whose rows these are. Rows without it are left out.
+        table: a table of one party, of rows as a data set gives them; or what several parties have
+            in common, as ``mp.overlap`` of the package mplang-joins gives it.
+        unit: the column that tells whose rows these are. Rows without it are left out. An overlap
+            has its own.
         column: a column of numbers; nulls add nothing.
         low: what a unit adds at least, by all of its rows together; its sum is clipped.
         high: what it adds at most.
@@ -73,10 +85,8 @@ def sum(
         ...     t = mp.dataset("bank", "people")
         ...     return mp.dp.sum(t, "pay", low=0, high=10_000, unit="id", epsilon=0.5)
     """
-    from mplang_dp import ops
-
     bounds = {"low": _number("low", low), "high": _number("high", high)}
-    return _run(ops.sum_, table, unit, epsilon, delta, column=column, **bounds)
+    return _run("sum", table, unit, epsilon, delta, column=column, **bounds)
 
 
 def mean(
@@ -85,17 +95,19 @@ def mean(
     *,
     low: float,
     high: float,
-    unit: str,
+    unit: str = "",
     epsilon: float,
     delta: float = 0.0,
-) -> MPObject:
+) -> Any:
     """Return a noisy mean of a column over units, each with the mean of its rows.
 
     Half of epsilon, and of delta, is for the sum, half for the number of units.
 
     Args:
-        table: a table of one party, of rows as a data set gives them.
-        unit: the column that tells whose rows these are. Rows without it are left out.
+        table: a table of one party, of rows as a data set gives them; or what several parties have
+            in common, as ``mp.overlap`` of the package mplang-joins gives it.
+        unit: the column that tells whose rows these are. Rows without it are left out. An overlap
+            has its own.
         column: a column of numbers; nulls are left out.
         low: the smallest mean of a unit; it is clipped.
         high: the largest one.
@@ -114,10 +126,8 @@ def mean(
         ...     t = mp.dataset("bank", "people")
         ...     return mp.dp.mean(t, "pay", low=0, high=10_000, unit="id", epsilon=0.5)
     """
-    from mplang_dp import ops
-
     bounds = {"low": _number("low", low), "high": _number("high", high)}
-    return _run(ops.mean, table, unit, epsilon, delta, column=column, **bounds)
+    return _run("mean", table, unit, epsilon, delta, column=column, **bounds)
 
 
 def histogram(
@@ -125,16 +135,18 @@ def histogram(
     column: str,
     values: Sequence[str | int | bool],
     *,
-    unit: str,
+    unit: str = "",
     epsilon: float,
     delta: float = 0.0,
     per_unit: int = 1,
-) -> MPObject:
+) -> Any:
     """Return noisy numbers of units by the values of a column.
 
     Args:
-        table: a table of one party, of rows as a data set gives them.
-        unit: the column that tells whose rows these are. Rows without it are left out.
+        table: a table of one party, of rows as a data set gives them; or what several parties have
+            in common, as ``mp.overlap`` of the package mplang-joins gives it.
+        unit: the column that tells whose rows these are. Rows without it are left out. An overlap
+            has its own.
         column: a column of strings, integers or bools.
         values: the values that are counted, a public list; others are not.
         epsilon: how much a result may tell of one unit, above 0 and at most 20; it is taken from
@@ -153,20 +165,27 @@ def histogram(
         ...     t = mp.dataset("bank", "people")
         ...     return mp.dp.histogram(t, "city", ["Bern", "Basel"], unit="id", epsilon=0.5)
     """
-    from mplang_dp import ops
-
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise TraceError(f"{at()}dp: values are a list, such as ['Bern'], got {str(values)[:40]!r}")
     given = {"column": column, "values": tuple(values), "per_unit": per_unit}
-    return _run(ops.histogram, table, unit, epsilon, delta, **given)
+    return _run("histogram", table, unit, epsilon, delta, **given)
 
 
-def _run(op: Any, table: Any, unit: str, epsilon: float, delta: float, **attrs: Any) -> MPObject:
+def _run(function: str, table: Any, unit: str, epsilon: float, delta: float, **attrs: Any) -> Any:
     """Run an op where its table is."""
-    amounts = {"epsilon": _number("epsilon", epsilon), "delta": _number("delta", delta)}
-    given = {"unit": unit, **amounts, **attrs}
-    made: MPObject = mp.device()(op)(table, **given)
-    return made
+    from mplang_dp import ops  # which its plugin registers, and takes back if it fails
+
+    attrs |= {"epsilon": _number("epsilon", epsilon), "delta": _number("delta", delta)}
+    if isinstance(table, TakesNoise):
+        if unit:
+            raise TraceError(
+                f"{at()}dp: units in common have their own column; leave unit={unit!r} out"
+            )
+        return table.noised(function, **attrs)
+    if not unit:
+        raise TraceError(f"{at()}dp: unit is the column that tells whose rows these are")
+    run = {"sum": ops.sum_, "count": ops.count, "mean": ops.mean, "histogram": ops.histogram}
+    return mp.device()(run[function])(table, unit=unit, **attrs)
 
 
 def _number(name: str, value: Any) -> float:

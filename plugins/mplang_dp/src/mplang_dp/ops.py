@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -166,10 +166,7 @@ def mean(
     """
     _check(x, unit, epsilon, delta)
     _check_numbers(x, column, low, high)
-    if high - low < MIN_SPAN * max(abs(low), abs(high)):
-        raise TypeError(
-            f"low and high differ by at least {MIN_SPAN:g} of them, got {low:g} and {high:g}"
-        )
+    check_span(low, high)
     return TensorType("f64")
 
 
@@ -217,7 +214,16 @@ def histogram(
     """
     _check(x, unit, epsilon, delta)
     _check_per_unit(per_unit)
-    kind = _type_of(x, column)
+    check_values(_type_of(x, column), column, values)
+    return TensorType("i64", (len(values),))
+
+
+def check_values(kind: str, column: str, values: Sequence[object]) -> None:
+    """Refuse values that are counted and that a column of a type cannot have.
+
+    Raises:
+        TypeError: one is none, or the type is none that is counted.
+    """
     wanted = str if kind == "string" else bool if kind == "bool" else int
     if wanted is int and "int" not in kind:
         raise TypeError(f"column {column!r} is {kind}; strings, integers and bools are counted")
@@ -226,7 +232,6 @@ def histogram(
     wrong = [value for value in values if type(value) is not wanted or not fits(value, kind)]
     if wrong:
         raise TypeError(f"column {column!r} is {kind}, got {str(wrong[0])[:40]!r}")
-    return TensorType("i64", (len(values),))
 
 
 def _type_of(x: TableType, column: str) -> str:
@@ -239,6 +244,15 @@ def _type_of(x: TableType, column: str) -> str:
 def _check(x: TableType, unit: str, epsilon: float, delta: float) -> None:
     check_table(x)
     _type_of(x, unit)
+    check_amounts(epsilon, delta)
+
+
+def check_amounts(epsilon: float, delta: float) -> None:
+    """Refuse an epsilon or a delta that is none.
+
+    Raises:
+        TypeError: it is too small or too large.
+    """
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise TypeError(f"epsilon is from {MIN_EPSILON:g} to {MAX_EPSILON:g}, got {epsilon:g}")
     if delta and not MIN_DELTA <= delta <= MAX_DELTA:
@@ -254,9 +268,30 @@ def _check_numbers(x: TableType, column: str, low: float, high: float) -> None:
     kind = _type_of(x, column)
     if column not in number_columns(x):
         raise TypeError(f"column {column!r} is {kind}, and no numbers")
+    check_bounds(low, high)
+
+
+def check_bounds(low: float, high: float) -> None:
+    """Refuse bounds of what a unit adds that are none.
+
+    Raises:
+        TypeError: they are in the wrong order, too small or too large.
+    """
     largest = max(abs(low), abs(high))
     if not (low <= high and MIN_BOUND <= largest <= MAX_BOUND) or math.isnan(low + high):
         raise TypeError(
             "low and high are bounds of what a unit adds, the larger one from "
             f"{MIN_BOUND:g} to {MAX_BOUND:g}, got {low:g} and {high:g}"
+        )
+
+
+def check_span(low: float, high: float) -> None:
+    """Refuse bounds of means that are too close to each other.
+
+    Raises:
+        TypeError: they are.
+    """
+    if high - low < MIN_SPAN * max(abs(low), abs(high)):
+        raise TypeError(
+            f"low and high differ by at least {MIN_SPAN:g} of them, got {low:g} and {high:g}"
         )

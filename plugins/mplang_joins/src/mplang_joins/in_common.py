@@ -125,6 +125,41 @@ class Overlap:
         shared = [asked.made(i, salt) for i, salt in enumerate(drawn)]
         return asked.result(shared)
 
+    def noised(
+        self, function: str, *, epsilon: float, delta: float, column: str = "", low: float = 0.0,
+        high: float = 0.0, values: Sequence[str | int | bool] = (), per_unit: int = 1,
+    ) -> JoinedGroups:  # fmt: skip
+        """Return a noisy aggregate of the units; functions of ``mp.dp`` call it.
+
+        Each owner draws the noise on its own, and it is added on shares: who has the result knows
+        no more than the noise of itself.
+
+        Args:
+            function: ``count``, ``sum``, ``mean`` or ``histogram``.
+            epsilon: how much it may tell of one unit; it is taken from the budgets of all tables.
+            delta: 0 for noise of a Laplace distribution, else that of a Gaussian one.
+            column: of which column, of any owner.
+            low: what a unit adds at least; of a mean its smallest one.
+            high: what it adds at most.
+            values: of a histogram the values that are counted.
+            per_unit: for how many values a unit counts: 1, the first one of the list.
+
+        Returns:
+            The numbers, on the SPU.
+
+        Raises:
+            TraceError: there is no such column, it has no numbers, or a bound, epsilon or delta is
+                none; shows the line.
+        """
+        from mplang_joins.noised.asked import noised
+
+        if per_unit != 1:
+            raise TraceError(
+                f"{at()}dp.{function}: a unit in common counts once, got per_unit={per_unit!r}"
+            )
+        bounds = (low, high) if function in ("sum", "mean") else (0.0, 0.0)
+        return noised(self.sides, function, column, bounds, tuple(values), (epsilon, delta))
+
 
 class _Asked:
     """Aggregates that are asked for of units."""
@@ -135,7 +170,7 @@ class _Asked:
     ) -> None:  # fmt: skip
         self._sides, self._k, self._max_share = sides, k, max_share
         check_field(sides.spu)
-        self._by = [(name, self._owner(name)) for name in by]
+        self._by = [(name, sides.side_of("guard.aggregate", name)) for name in by]
         self._names = [name for name, _, _ in aggregates]
         self._wanted = [self._aggregate(*each) for each in aggregates]
         if not aggregates:
@@ -179,15 +214,6 @@ class _Asked:
 
     # -- what is asked
 
-    def _owner(self, column: str) -> int:
-        """Return the number of the side that has a column."""
-        there = [i for i, each in enumerate(self._sides.owned) if column in each.columns]
-        if len(there) != 1:
-            names = "; ".join(f"{e.party}: {', '.join(e.columns)}" for e in self._sides.owned)
-            several = "several tables have" if there else "no table has"
-            raise TraceError(f"{at()}guard.aggregate: {several} a column {column!r}; {names}")
-        return there[0]
-
     def _aggregate(self, name: str, function: str, column: str) -> UnitAggregate:
         if function not in FUNCTIONS or (not column and function != "units"):
             of_columns = " and ".join(each for each in FUNCTIONS if each != "units")
@@ -199,7 +225,7 @@ class _Asked:
             if column:
                 raise TraceError(f"{at()}guard.aggregate: units are counted as {name}='units'")
             return UnitAggregate("units", 0, self._sides.keys[0][0])
-        side = self._owner(column)
+        side = self._sides.side_of("guard.aggregate", column)
         kind = self._sides.owned[side].columns[column]
         if function != "count" and not has_sum(kind):
             raise TraceError(

@@ -11,6 +11,7 @@ from mplang_joins import ops
 from mplang_joins.across import groups, run
 from mplang_joins.group_table import TABLE, group_table
 from mplang_joins.guarded.ops import GUARDED, units
+from mplang_joins.noised.ops import NOISED, noisy_units
 
 nest_rules.insert(0, groups.rule_of)
 
@@ -32,14 +33,15 @@ def mplang_joint_runs() -> Sequence[JointRun]:
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
-    """Return the op that makes a table of groups, and the guard on shares."""
-    return [Dialect("joins", ops=[TABLE, GUARDED])]
+    """Return the op that makes a table of groups, and those that guard on shares."""
+    return [Dialect("joins", ops=[TABLE, GUARDED, NOISED])]
 
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
     """Return the ops of the parties that bring tables."""
-    return [ops.salt, ops.enter, ops.reduced, ops.placed, ops.grouped, units, group_table]
+    made = [ops.salt, ops.enter, ops.reduced, ops.placed, ops.grouped, units, noisy_units]
+    return [*made, group_table]
 
 
 @hookimpl
@@ -48,13 +50,15 @@ def mplang_kernels() -> Sequence[KernelSpec]:
     names = {each: each for each in ("salt", "enter", "reduced", "placed", "grouped")}
     names["table"] = "group_table"
     made = [KernelSpec([f"joins.{op}"], _late(name)) for op, name in names.items()]
-    guarded = "mplang_joins.guarded.kernels"
-    made.append(KernelSpec(["joins.units"], _late("units", guarded)))
-    made.append(KernelSpec(["joins.guarded"], _late("guarded", guarded), native="spu"))
+    for at_owner, on_shares in (("units", "guarded"), ("noisy_units", "noised")):
+        module = f"mplang_joins.{on_shares}.kernels"
+        made.append(KernelSpec([f"joins.{at_owner}"], _late(at_owner, module)))
+        made.append(KernelSpec([f"joins.{on_shares}"], _late(on_shares, module), native="spu"))
     return made
 
 
 @hookimpl
 def mplang_preload() -> Sequence[str]:
     """Return what the kernels import when they first run."""
-    return ["mplang_joins.kernels", "mplang_joins.guarded.kernels"]
+    parts = ("", "guarded.", "noised.")
+    return [f"mplang_joins.{part}kernels" for part in parts]

@@ -81,6 +81,23 @@ class JoinSides(NamedTuple):
         bounds = _bounds(what, {} if rows is None else rows, owned, keys)
         return cls(owned, keys, kinds, bounds, _spu(what, owned, to))
 
+    def side_of(self, what: str, column: str) -> int:
+        """Return the number of the side that has a column.
+
+        Args:
+            what: what asks for it, as messages call it.
+            column: the column.
+
+        Raises:
+            TraceError: none has it, or several have; shows the line.
+        """
+        there = [i for i, each in enumerate(self.owned) if column in each.columns]
+        if len(there) != 1:
+            names = "; ".join(f"{each.party}: {', '.join(each.columns)}" for each in self.owned)
+            several = "several tables have" if there else "no table has"
+            raise TraceError(f"{at()}{what}: {several} a column {column!r}; {names}")
+        return there[0]
+
 
 def _owned(what: str, tables: Sequence[Any]) -> list[OwnedTable]:
     for each in tables:
