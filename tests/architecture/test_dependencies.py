@@ -19,6 +19,7 @@ DISTRIBUTIONS = {
     "ibis": "ibis-framework",
     "pyspark": "pyspark-client",
     "jaxlib": "jax",  # each release of jax pins its own
+    "heu": "sf-heu",
     "yaml": "pyyaml",
 }
 """Distributions that are not named like their modules."""
@@ -33,6 +34,7 @@ WITHOUT_IMPORT = {
             "mplang-guard",
             "mplang-joins",
             "mplang-match",
+            "mplang-phe",
             "mplang-simulator",
         ),
         STUBS,

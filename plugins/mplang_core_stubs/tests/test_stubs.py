@@ -17,7 +17,7 @@ STUB = HERE.parent / "src" / "mplang_core-stubs" / "_installed.pyi"
 PROGRAM = HERE / "expectations.py"
 PACKAGES = (
     *("analysis", "cli", "data", "dp", "guard", "http", "ibis"),
-    *("joins", "match", "simulator", "trace"),
+    *("joins", "match", "phe", "simulator", "trace"),
 )
 
 

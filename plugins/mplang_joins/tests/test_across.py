@@ -106,6 +106,9 @@ QUERIES = {
         f"SELECT city, sum(price) AS a {JOIN} GROUP BY city "
         "HAVING 99999999999999999999 > sum(price) AND 20.5 <= sum(price) AND sum(pay) <> 20.255 "
         "AND sum(pay) BETWEEN -30.123 AND 200.001",
+    "having casts that change nothing":
+        f"SELECT city, count(*) AS n {JOIN} GROUP BY city HAVING CAST(sum(price) AS DOUBLE) > 5.5 "
+        "AND CAST(count(*) AS BIGINT) >= CAST(1 AS TINYINT) AND city = CAST('X' AS VARCHAR)",
     "having another aggregate": f"SELECT count(*) AS n {JOIN} HAVING sum(debt) < sum(price)",
     "a query within that has a WITH":
         "SELECT sum(t.top) AS a FROM {people} p JOIN (WITH x AS (SELECT who, max(price) AS top "
@@ -260,6 +263,18 @@ def test_a_variance_that_does_not_fit_is_an_error():
         else:
             with pytest.raises(OverflowError, match="may not fit"):
                 asked(data, query, field="FM128")
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint16(), pa.decimal128(18, 2)])
+def test_squares_do_not_have_to_fit_in_the_type_of_their_values(kind):
+    ids = [f"p{i}" for i in range(4)]
+    numbers = pa.array([100, 120, 7, 0], pa.int8()).cast(kind)
+    data = {
+        "bank": {"a": held(pa.table({"id": ids, "x": numbers}), {"id": 9})},
+        "shop": {"b": held(pa.table({"who": ids}), {"who": 9})},
+    }  # fmt: skip
+    query = "SELECT var_samp(x) AS v FROM {a} JOIN {b} ON id = who"
+    alike(asked(data, query, field="FM128"), expected(data, query))
 
 
 @pytest.mark.parametrize("far", [0, 10**5])

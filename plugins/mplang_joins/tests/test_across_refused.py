@@ -56,6 +56,29 @@ REFUSED = {
             f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING sum(price) > sum(pay)",
             "in one unit",
         ),
+        "of groups, that rounds": (
+            f"SELECT city {JOIN} GROUP BY city HAVING CAST(avg(price) AS INTEGER) > 2",
+            "comparisons of aggregates",
+        ),
+        "of groups, with a constant that is rounded": (
+            f"SELECT city {JOIN} GROUP BY city HAVING count(*) > CAST(2.6 AS INTEGER)",
+            "comparisons of aggregates",
+        ),
+        "of groups, as a bool": (
+            f"SELECT city {JOIN} GROUP BY city HAVING CAST(sum(debt) AS BOOLEAN) = true",
+            "comparisons of aggregates",
+        ),
+        "of rows that are several": (
+            "SELECT count(*) AS n FROM (SELECT id, unnest([max(debt), 3]) AS debt FROM {people} "
+            "GROUP BY id) p JOIN (SELECT who, max(price) AS top FROM {sales} GROUP BY who) t "
+            "ON p.id = t.who WHERE debt < top",
+            "one row of a key",
+        ),
+        "by a number of the other party": (
+            "SELECT count(*) AS n FROM (SELECT DISTINCT id FROM {people}) p JOIN {sales} s "
+            "ON p.id = s.who WHERE p.id < (SELECT max(who) FROM {sales})",
+            "",
+        ),
         "of groups, that computes": (
             f"SELECT city, sum(price) AS a {JOIN} GROUP BY city HAVING sum(price) % 2 = 0",
             "comparisons of aggregates",

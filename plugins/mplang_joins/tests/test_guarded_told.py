@@ -281,6 +281,24 @@ def test_what_is_made_in_a_loop_does_not_count():
     assert not any(guards.values())
 
 
+def test_shares_at_other_members_do_not_count():
+    """Each was a share of the one secret, and together they were none: another number."""
+
+    def program():
+        people, sales = tables()
+        drawn = mp.device("bank")(salt)()
+        one = mp.seal(made_by(0, people, drawn, "id", PAY), to="SP0")
+        other = mp.seal(made_by(1, sales, mp.put("shop", drawn), "who"), to="SP0")
+        turned = mp.pshfl_s(one, [0, 1], [1, 0])
+        spu = mp.cur_ctx().cluster_spec.device("SP0")
+        turned = turned.ctx.place(turned, spu)
+        return guarded([turned, other], (FORM, OTHER), SUM)[1]
+
+    guards, remarks = guards_of(program)
+    assert not any(guards.values())
+    assert "not what a party made of a table for it" in remarks
+
+
 def test_k_is_what_the_op_says():
     guards, _ = by_hand(k=3)
     assert guards["people.pay"][0].k == 3

@@ -178,7 +178,9 @@ def test_what_is_no_noise_is_refused(arguments, why):
         ("sum", "pay", {"low": 5, "high": 1}, "low and high are bounds"),
         ("sum", "pay", {"low": 0, "high": 1e-40}, "take a smaller unit"),
         ("mean", "pay", {"low": 1.0, "high": 1.0}, "differ by at least"),
-        ("mean", "pay", {"low": 0, "high": 1e15}, "bits that shares divide"),
+        ("mean", "pay", {"low": 0, "high": 1e14, "epsilon": 20.0}, "bits that shares divide"),
+        ("mean", "pay", {"low": 0, "high": 10**400}, "beyond what a float holds"),
+        ("sum", ["pay"], {"low": 0, "high": 1}, "it is of one column"),
         ("histogram", "city", {"values": [3]}, "is string, got '3'"),
         ("histogram", "weight", {"values": [3]}, "strings, integers and bools"),
     ],
@@ -186,6 +188,20 @@ def test_what_is_no_noise_is_refused(arguments, why):
 def test_columns_and_bounds_that_are_none_are_refused(function, column, arguments, why):
     with pytest.raises(TraceError, match=why):
         asked(function, column, **arguments)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("function", ["sum", "mean"])
+def test_noise_that_does_not_fit_is_refused(function, delta):
+    """It was clipped, so that both owners' noise cancelled out, and the sum was told exactly."""
+    with pytest.raises(TraceError, match="may have more than 55 bits; take a larger"):
+        asked(function, "pay", low=-1e12, high=1e12, epsilon=1e-6, delta=delta)
+
+
+def test_a_mean_far_from_zero_is_refused_where_floats_have_no_room():
+    """It was another number: what lies in the middle was added in fixed point."""
+    with pytest.raises(TraceError, match="more than the 44 bits of a float"):
+        asked("mean", "pay", low=1e8, high=1e8 + 10, field="FM64")
 
 
 def test_a_small_field_has_no_room_for_a_mean():

@@ -126,6 +126,37 @@ def test_the_same_noise_in_two_results_counts_once():
     assert [each[:2] for each in spent(found)] == [(0, "people"), (1, "sales")]
 
 
+def test_units_that_were_shared_twice_have_the_same_noise():
+    """A secret was known by its shares, and one that is shared again has others."""
+
+    def program():
+        first, second = salts()
+        fields = {**FORM._asdict(), "kinds": (("string", 0),), "on": ("id",), "mine": 0, "rows": 9}
+        of_bank = mp.device("bank")(noisy_units)(first, mp.dataset("bank", "people"), **fields)
+        return tuple(noised([mp.seal(of_bank, to="SP0"), units_of(1, second)]) for _ in range(2))
+
+    found = followed(program)
+    assert all(guards_of(found, 0)[0].values())
+    assert not any(guards_of(found, 1)[0].values())
+    assert [each[:2] for each in spent(found)] == [(0, "people"), (1, "sales")]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_function_that_is_called_twice_takes_the_noise_of_other_units_each_time(again):
+    twice = mp.function(lambda x, y: noised([x, y], reveal=False))
+
+    def program():
+        first, second = salts()
+        of_bank, of_shop = units_of(0, first), units_of(1, second)
+        made = [twice(of_bank, of_shop)]
+        made.append(twice(of_bank if again else units_of(0, first), units_of(1, second)))
+        return tuple(mp.reveal(each, to="bank") for each in made)
+
+    found = followed(program)
+    assert bool(any(guards_of(found, 1)[0].values())) is not again
+    assert len(spent(found)) == (2 if again else 4)
+
+
 def test_units_made_for_other_noise_do_not_count():
     """Noise of an epsilon of 20 is none where a budget is charged for one of 0.5."""
 

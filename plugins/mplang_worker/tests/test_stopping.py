@@ -123,7 +123,7 @@ def test_a_session_that_is_closed_is_gone_with_its_results(workers, host, owner)
     program, _ = workers.approved(quick)
     result = mp.evaluate(host, program)
     assert host.session in owner("close", host.session)
-    assert not processes_of_sessions(workers.cluster.workers[0].pid)
+    wait_until(lambda: not processes_of_sessions(workers.cluster.workers[0].pid))
     with pytest.raises(MPLangError, match="the owner of bank closed its session"):
         mp.fetch(host, result)
     assert "no session" in owner("close", host.session, ok=False)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from mplang_analysis.guarding import Declassifies, GuardsShares, Matches, Prepares, Spend
 from mplang_analysis.labels import DATA_SET, PUBLIC, Label
 from mplang_analysis.lineage import Guard, HasLineage, Lineage, Origin, Selection, selected
 from mplang_analysis.party_names import quoted_line
+from mplang_analysis.scope import Scope
 from mplang_analysis.transfer import Fact
 from mplang_analysis.vouched import (
     columns_of,
@@ -30,6 +32,18 @@ _NOT_ROWS = (
 )
 
 
+class _Use(NamedTuple):
+    """Op that takes the noise of its operands.
+
+    Attributes:
+        path: its position in the program.
+        made: where its operands, with their noise, were made.
+    """
+
+    path: str
+    made: frozenset[str]
+
+
 @dataclass(slots=True)
 class Guards:
     """What is known of the guards of a program.
@@ -43,16 +57,10 @@ class Guards:
     are_there: bool
     spends: list[Spend] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
-    _noised: dict[str, int] = field(default_factory=dict)  # by secret the op that takes its noise
+    _noised: dict[str, _Use] = field(default_factory=dict)  # by where noise was drawn
 
     def refine(
-        self,
-        op: Operation,
-        ins: Sequence[Fact],
-        outs: list[Fact],
-        parties: Mask,
-        line: Location | None,
-        when: Sequence[str],
+        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], scope: Scope
     ) -> list[Fact]:
         """Return labels of results with what the op tells of them: lineage, or that it guards.
 
@@ -60,15 +68,14 @@ class Guards:
             op: an op that each party runs for itself.
             ins: its operands.
             outs: its results.
-            parties: who runs it.
-            line: the user's line.
-            when: how often, unless it is once.
+            scope: where it stands, and who runs it.
         """
         if not self.are_there:
             return outs
+        line, when = scope.location, scope.when
         rule, guard = interface_of(op, HasLineage), interface_of(op, Declassifies)
         prepares = interface_of(op, Prepares)
-        for rank in parties:
+        for rank in scope.parties:
             given = [fact.get(rank, PUBLIC) for fact in ins]
             if rule is not None:
                 lineage = lineage_of(op, rule, rank, [label.lineage for label in given])
@@ -82,16 +89,11 @@ class Guards:
                 found = self._through(op, guard, given[0].lineage, line, when)
                 outs = _guarded(outs, rank, found)
             if prepares is not None:
-                outs = _guarded(outs, rank, self._waiting(op, prepares, given, line, when))
+                outs = _guarded(outs, rank, self._waiting(op, prepares, given, scope, rank))
         return outs
 
     def _waiting(
-        self,
-        op: Operation,
-        rule: Prepares,
-        operands: Sequence[Label],
-        line: Location | None,
-        when: Sequence[str],
+        self, op: Operation, rule: Prepares, operands: Sequence[Label], scope: Scope, rank: int
     ) -> Mapping[Origin, Guard]:
         """Return by what a guard on shares is waited for that is to take what an op makes."""
         says = prepared_by(op, rule)
@@ -101,21 +103,16 @@ class Guards:
             why = _NOT_ROWS
         elif _loose(operands):
             why = "an operand beside its table is made of private data"
-        elif not _LOOPS.isdisjoint(when):
+        elif not _LOOPS.isdisjoint(scope.when):
             why = "it runs in a loop, so nobody can say which turn's rows are counted"
         else:
             guards, why = lineage.prepares(says.family, says.unit, says.uses, says.waits)
-        self._remark(op, line, why)
-        return guards
+        self._remark(op, scope.location, why)
+        made = f"{scope.path}@{rank}"
+        return {origin: guard._replace(made=made) for origin, guard in guards.items()}
 
     def on_shares(
-        self,
-        op: Operation,
-        ins: Sequence[Fact],
-        outs: list[Fact],
-        parties: Mask,
-        line: Location | None,
-        when: Sequence[str],
+        self, op: Operation, ins: Sequence[Fact], outs: list[Fact], scope: Scope
     ) -> list[Fact]:
         """Return labels of results of a guard on shares, if its operands were made for it.
 
@@ -123,49 +120,42 @@ class Guards:
             op: an op that parties run together.
             ins: its operands.
             outs: its results.
-            parties: who runs it.
-            line: the user's line.
-            when: how often, unless it is once.
+            scope: where it stands, and who runs it.
         """
         rule = interface_of(op, GuardsShares)
         if rule is None or not self.are_there:
             return outs
         says = share_guard_of(op, rule)
-        why = _why_not(ins, parties, says.waits)
+        why = _why_not(ins, scope.parties, says.waits)
+        waited = _waited(ins)
+        use = _Use(scope.path, frozenset(guard.made for guard in waited.values()))
         if says.epsilon and not why:
-            why = self._why_no_noise(op, ins, when)
-        self._remark(op, line, why)
+            why = self._why_no_noise(use, scope.when)
+        self._remark(op, scope.location, why)
         if why:
             return outs
-        waited = _waited(ins)
         guards = {
-            origin: guard._replace(k=says.k, max_share=says.max_share, waits="")
+            origin: guard._replace(k=says.k, max_share=says.max_share, waits="", made="")
             for origin, guard in waited.items()
         }
-        if says.epsilon and self._takes_noise(op, ins):
-            self._spend(waited, says.epsilon, says.delta, line)
+        if says.epsilon and not use.made <= self._noised.keys():
+            self._noised.update(dict.fromkeys(use.made, use))
+            self._spend(waited, says.epsilon, says.delta, scope.location)
         return [
             {r: replace(x, sources=x.guarded(guards).sources) for r, x in fact.items()}
             for fact in outs
         ]
 
-    def _why_no_noise(self, op: Operation, ins: Sequence[Fact], when: Sequence[str]) -> str:
+    def _why_no_noise(self, use: _Use, when: Sequence[str]) -> str:
         """Return why noise that parties added does not count; else nothing.
 
         What two results with the same noise differ by has none of it.
         """
         if not _LOOPS.isdisjoint(when):
             return "it runs in a loop, so nobody can say how much of a budget it uses up"
-        if any(self._noised.get(each, id(op)) != id(op) for each in _secrets(ins)):
+        if any(self._noised.get(each, use) != use for each in use.made):
             return "the noise of an operand is in another result as well, and would cancel out"
         return ""
-
-    def _takes_noise(self, op: Operation, ins: Sequence[Fact]) -> bool:
-        """Record that an op takes the noise of its operands; return whether that is new."""
-        secrets = _secrets(ins)
-        new = not secrets <= self._noised.keys()
-        self._noised.update(dict.fromkeys(secrets, id(op)))
-        return new
 
     def _spend(
         self, origins: Iterable[Origin], epsilon: int, delta: int, line: Location | None
@@ -326,7 +316,7 @@ def _why_not(ins: Sequence[Fact], parties: Mask, waits: Sequence[str]) -> str:
         whole = (
             all(len(label.pieces) == 1 and not label.derived for label in labels)
             and len({piece.secret for piece in pieces}) == 1
-            and len({piece.share for piece in pieces}) == len(parties)
+            and [piece.share for piece in pieces] == [*range(len(parties))]
         )
         if not whole or not all(_waits(label, form) for label in labels):
             return "an operand is not what a party made of a table for it"
@@ -334,11 +324,6 @@ def _why_not(ins: Sequence[Fact], parties: Mask, waits: Sequence[str]) -> str:
     if any(count > 1 for count in twice.values()):
         return "one data set is in two of its operands, and could decide by one person on others"
     return ""
-
-
-def _secrets(ins: Sequence[Fact]) -> set[str]:
-    """Return the secrets of which operands are shares."""
-    return {piece.secret for fact in ins for label in fact.values() for piece in label.pieces}
 
 
 def _waits(label: Label, form: str) -> bool:

@@ -52,6 +52,7 @@ class Guard(NamedTuple):
         least: of a match how many are in common at least, or nothing is told.
         waits: on which form of shares a guard has to take the data first; it counts for nothing
             until then. Empty if it went through one.
+        made: where in the program, and at which party, that was made of it which waits.
     """
 
     op: str
@@ -63,6 +64,7 @@ class Guard(NamedTuple):
     tried: int = 0
     least: int = 0
     waits: str = ""
+    made: str = ""
 
 
 Cell: TypeAlias = tuple[int, str]

@@ -252,8 +252,8 @@ class Flow:
         if published:
             outs = transfer.opened(op, outs)
         if together or op.regions:
-            return self.guards.on_shares(op, ins, outs, scope.parties, scope.location, scope.when)
-        return self.guards.refine(op, ins, outs, scope.parties, scope.location, scope.when)
+            return self.guards.on_shares(op, ins, outs, scope)
+        return self.guards.refine(op, ins, outs, scope)
 
     def _brought(self, seen: Fact, scope: Scope) -> Label:
         """Return the label of what parties make together; each may bring a key of its own."""

@@ -20,6 +20,7 @@ from mplang_data.stored.frontend import load as load
 from mplang_match import match as match
 from mplang_joins import overlap as overlap
 from mplang_cli import parse as parse
+import mplang_phe as phe
 from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
 from mplang_ibis.statement import sql as sql
@@ -45,6 +46,7 @@ __all__ = [
     "match",
     "overlap",
     "parse",
+    "phe",
     "record",
     "remove",
     "sql",

@@ -175,6 +175,8 @@ def _run(function: str, table: Any, unit: str, epsilon: float, delta: float, **a
     """Run an op where its table is."""
     from mplang_dp import ops  # which its plugin registers, and takes back if it fails
 
+    if not isinstance(attrs.get("column", ""), str):
+        raise TraceError(f"{at()}dp: it is of one column, got {attrs['column']!r:.40}")
     attrs |= {"epsilon": _number("epsilon", epsilon), "delta": _number("delta", delta)}
     if isinstance(table, TakesNoise):
         if unit:
@@ -191,4 +193,7 @@ def _run(function: str, table: Any, unit: str, epsilon: float, delta: float, **a
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise TraceError(f"{at()}dp: {name} is a number, got {str(value)[:40]!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise TraceError(f"{at()}dp: {name} is beyond what a float holds") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -58,7 +59,7 @@ def condition_of(
         return ("and", *(condition_of(each, find, scales, what) for each in ends))
     name = _TYPES.get(type(tree), "")
     compared = (tree.left, tree.right) if isinstance(tree, exp.Binary) and name else ()
-    operands = [_operand(each, find) for each in compared]
+    operands = [_operand(each, find, scales) for each in compared]
     kinds = {each[0] for each in operands if each is not None}
     if not name or None in operands or kinds <= {"constant", "text"} or _mixed(operands):
         raise QueryRefusedError("condition", what, tree)
@@ -81,7 +82,10 @@ def _mixed(operands: list[Condition | None]) -> bool:
     return len(set(texts)) > 1
 
 
-def _operand(tree: Expr, find: Find) -> Condition | None:
+_WHOLE = ("bigint", "int128", "int", "smallint", "tinyint")
+
+
+def _operand(tree: Expr, find: Find, scales: Sequence[int | None]) -> Condition | None:
     tree = tree.unnest()
     if (known := find(tree)) is not None:
         return known
@@ -89,6 +93,23 @@ def _operand(tree: Expr, find: Find) -> Condition | None:
         return ("text" if tree.is_string else "constant", str(tree.this))
     if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal):
         return ("constant", f"-{tree.this.this}")
-    if isinstance(tree, exp.Cast):
-        return _operand(tree.this, find)
-    return None
+    return _operand(tree.this, find, scales) if _keeps(tree, find, scales) else None
+
+
+def _keeps(tree: Expr, find: Find, scales: Sequence[int | None]) -> bool:
+    """Return whether an expression is a cast that changes no value that there may be."""
+    if not isinstance(tree, exp.Cast) or type(tree) is not exp.Cast:
+        return False
+    within, to = tree.this.unnest(), tree.to
+    if isinstance(within, exp.Neg):
+        within = within.this
+    known = find(within)
+    if to.is_type("double"):
+        return known is None or known[0] == "aggregate"
+    if isinstance(within, exp.Literal):
+        if within.is_string:
+            return to.is_type("text", "varchar")
+        exact = Decimal(str(within.this)).normalize().as_tuple().exponent
+        return to.is_type(*_WHOLE) and isinstance(exact, int) and exact >= 0
+    whole = known is not None and known[0] == "aggregate" and scales[known[1]] == 0
+    return whole and to.is_type(*_WHOLE)

@@ -13,7 +13,7 @@ from sqlglot.expressions import Expr
 
 from mplang_core import TableType
 from mplang_joins.across.block import QuerySource
-from mplang_joins.across.parts import Factor, OwnerPart, there
+from mplang_joins.across.parts import Factor, OwnerPart, root_of, there
 from mplang_joins.across.refused import QueryRefusedError
 from mplang_joins.published import Label
 
@@ -126,6 +126,7 @@ def _names(tree: Expr) -> set[str]:
 def _types(reading: exp.Select, part: OwnerPart, tables: Mapping[str, TableType]) -> dict[str, str]:
     """Return the types of what an owner's columns are made of, by their text."""
     values = [*part.keys, *(each.value for each in part.factors if each.value is not None)]
+    values += [root for each in values if (root := root_of(each)) is not None]
     if not values:  # a SELECT has a column
         return {}
     items = [exp.alias_(each.copy(), f"x{i}") for i, each in enumerate(values)]
@@ -150,8 +151,7 @@ def _factor(factor: Factor, part: OwnerPart, kinds: Mapping[str, str]) -> tuple[
         rows = _filtered(exp.Count(this=exp.Star()), factor.conditions)
         some = exp.GT(this=rows, expression=exp.convert(0))
         return (rows if factor.kind == "rows" else _int64(exp.paren(some))), 0
-    kind = kinds[_value_name(factor.value)]
-    value, scale = _as_number(factor.value, kind)
+    value, scale = _number(factor.value, kinds)
     conditions = [each for each in factor.conditions if each != there(factor.value)]
     functions = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max, "value": exp.Max}
     function = functions[factor.kind]
@@ -159,6 +159,16 @@ def _factor(factor: Factor, part: OwnerPart, kinds: Mapping[str, str]) -> tuple[
         this=_filtered(function(this=value), conditions), expressions=[exp.Literal.number(0)]
     )
     return (total if scale is None else _int64(total)), scale
+
+
+def _number(value: Expr, kinds: Mapping[str, str]) -> tuple[Expr, int | None]:
+    """Return a value as a number; a square is one of 64 bits, as its own type may be too small."""
+    root = root_of(value)
+    if root is not None:
+        number, scale = _as_number(root, kinds[_value_name(root)])
+        if scale is not None:
+            return exp.Mul(this=number.copy(), expression=number), 2 * scale
+    return _as_number(value, kinds[_value_name(value)])
 
 
 def _as_number(value: Expr, kind: str) -> tuple[Expr, int | None]:

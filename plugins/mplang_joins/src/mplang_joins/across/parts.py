@@ -191,3 +191,10 @@ def there(value: Expr) -> Expr:
 def square(value: Expr) -> Expr:
     """Return the square of a value."""
     return exp.Mul(this=exp.paren(value.copy()), expression=exp.paren(value.copy()))
+
+
+def root_of(value: Expr) -> Expr | None:
+    """Return of what a value is the square, if :func:`square` made it."""
+    if not isinstance(value, exp.Mul) or value.left != value.right:
+        return None
+    return value.left.unnest() if isinstance(value.left, exp.Paren) else None

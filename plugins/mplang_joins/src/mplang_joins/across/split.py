@@ -187,6 +187,10 @@ class _Splitting:
                     "has of both, HAVING compares aggregates",
                     condition,
                 )
+        if condition.find(exp.Query):
+            raise QueryRefusedError(
+                "condition", "a query within a condition is of its party's tables alone", condition
+            )
         if any(part.how != "inner" for part in self.parts.values()):
             raise QueryRefusedError(
                 "condition",
@@ -353,6 +357,8 @@ def _has_one_row(part: OwnerPart) -> bool:
     if within.args.get("distinct") and not group:
         by = list(outputs.values())
     keys = [outputs.get(key.name) for key in part.keys if isinstance(key, exp.Column)]
+    if any(each.find(exp.UDTF, exp.Explode, exp.Unnest, exp.Anonymous) for each in within.selects):
+        return False  # it may give several rows of one
     plain = group is None or set(group.args) - {"expressions"} <= {
         key for key, value in group.args.items() if not value
     }

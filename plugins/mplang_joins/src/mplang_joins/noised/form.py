@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from hashlib import blake2b
-from math import ceil
+from math import ceil, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "histogram"]
@@ -12,6 +12,9 @@ STATISTICS: tuple[str, ...] = get_args(Statistic)
 
 STEPS = 10**6
 """Steps at least in which the largest contribution of a unit is counted, as in plain 2**20."""
+
+TAIL = 45
+"""Scales beyond which no noise is: a Laplace one with a probability of exp(-45)."""
 
 MAX_DIGITS = 30
 """Digits behind the point that a step has at most."""
@@ -73,6 +76,16 @@ class NoiseForm(NamedTuple):
     def reach(self) -> int:
         """How many steps a unit adds at most."""
         return max(abs(self.low - self.middle), abs(self.high - self.middle))
+
+    @property
+    def largest_noise(self) -> float:
+        """What noise is not beyond, but once in a run of 10**19 draws."""
+        halves = 2 if self.statistic == "mean" else 1
+        norm, epsilon, delta = max(self.reach, 1), self.epsilon / halves, self.delta / halves
+        if not delta:
+            return TAIL * norm / epsilon
+        # twice the scale of the classical theorem, as the search for it begins at
+        return TAIL * 2 * norm * sqrt(2 * log(1.25 / delta)) / min(epsilon, 1.0)
 
     def own(self, side: int) -> int:
         """Return how many planes a side has of its units."""

@@ -17,7 +17,7 @@ from mplang_tables.ext import loaded
 
 from mplang_core import Mask
 from mplang_core.ext import KernelContext, KernelError
-from mplang_joins.noised.form import SUM_BITS, NoiseForm
+from mplang_joins.noised.form import NoiseForm
 from mplang_joins.noised.ops import form_of
 from mplang_joins.ops import Kinds
 from mplang_joins.published import Label
@@ -52,8 +52,7 @@ def noisy_units(
     if form.column and mine == form.side:
         unit = different.indices.to_numpy(zero_copy_only=False)
         made[1 : 1 + form.numbers, :count] = _numbers(table.column(form.column), unit, count, form)
-    noise = np.clip(_noise(form), -(1 << SUM_BITS), 1 << SUM_BITS)
-    made[1 + form.own(mine) :].reshape(-1)[: form.numbers] = noise
+    made[1 + form.own(mine) :].reshape(-1)[: form.numbers] = _noise(form)  # clipped it would tell
     return made
 
 
@@ -68,9 +67,10 @@ def _numbers(column: Any, unit: Array, count: int, form: NoiseForm) -> Array:
     sums, sizes = (np.bincount(unit, each, count) for each in (numbers, np.ones(len(unit))))
     has = sizes > 0
     values = sums / np.maximum(sizes, 1) if form.statistic == "mean" else sums
-    low, high = (float(end) for end in (form.low, form.high))
-    clipped = np.clip(np.nan_to_num(values) * 10.0**form.digits, low, high)
-    steps = np.where(has, np.clip(np.rint(clipped), low, high).astype(np.int64) - form.middle, 0)
+    with np.errstate(over="ignore"):
+        scaled = np.nan_to_num(values) * 10.0**form.digits
+    whole = np.rint(np.clip(scaled, -(2.0**62), 2.0**62)).astype(np.int64)
+    steps = np.where(has, np.clip(whole, form.low, form.high) - form.middle, 0)
     return steps[None, :] if form.statistic == "sum" else np.stack([steps, has.astype(np.int64)])
 
 

@@ -22,6 +22,13 @@ FAMILY = "dp"
 
 Values: TypeAlias = tuple[str | int | bool, ...]
 _FIELDS = NoiseForm._fields
+_COUNTED = {
+    "string",
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+MAX_NUMBERS = 1 << 27
+"""Numbers at most that an owner makes, of eight bytes each."""
 
 
 def form_of(attrs: Mapping[str, Any]) -> NoiseForm:
@@ -54,9 +61,20 @@ def check_form(form: NoiseForm, rows: int) -> None:
         if form.low > form.high or form.reach < STEPS // 2:
             raise ValueError(f"bounds are in order, and some million steps apart, got {form}")
     elif form.statistic == "histogram":
+        if form.column_type not in _COUNTED:
+            raise TypeError(f"strings, integers and bools are counted, got {form.column_type}")
         check_values(form.column_type, form.column, form.values)
     elif any((form.column, form.values, form.side, form.low, form.high, form.digits)):
         raise ValueError(f"units are counted of no column, got {form}")
+    if form.statistic != "count" and not form.column:
+        raise ValueError(f"a {form.statistic} is of a column")
+    if form.planes(form.side, max(rows, 1)) * rows > MAX_NUMBERS:
+        raise ValueError(f"a histogram of {rows} units has too many numbers; take fewer values")
+    if form.largest_noise >= 1 << SUM_BITS:
+        raise ValueError(
+            f"noise of epsilon={form.epsilon:g} may have more than {SUM_BITS} bits; take a larger "
+            "unit of measure, or a larger epsilon"
+        )
     if form.reach.bit_length() + rows.bit_length() > SUM_BITS:
         raise ValueError(f"a sum over {rows} units has more than {SUM_BITS} bits; take a larger "
                          "unit of measure")  # fmt: skip
@@ -179,6 +197,12 @@ def check_dividend(form: NoiseForm, rows: int, config: SpuConfig) -> None:
     Raises:
         ValueError: its sum may have too many bits.
     """
+    room = config.bits - 2 - config.fxp_fraction_bits
+    if max(abs(form.low), abs(form.high)).bit_length() >= room:
+        raise ValueError(
+            f"bounds in steps of 10^-{form.digits} have more than the {room} bits of a float; "
+            "take the field FM128, or numbers that are closer to zero"
+        )
     room = bits_of_dividend(config.bits, config.fxp_fraction_bits)
     if (form.reach * rows).bit_length() > room:
         raise ValueError(
