@@ -26,7 +26,7 @@ class Paillier:
     def __init__(self, modulus: int, base: int, secret: bytes = b"") -> None:
         from heu import phe  # type: ignore[import-not-found]
 
-        public = phe.PhePublicKey.load_from(_written([modulus, base]))
+        public = phe.PublicKey.load_from(_written([modulus, base]))
         self._square = modulus * modulus
         kit = phe.setup(public, phe.SecretKey.load_from(secret)) if secret else phe.setup(public)
         self._load: Callable[[bytes], Any] = phe.Ciphertext.load_from
