@@ -5,57 +5,69 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 
-import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mplang_core as mp
 
-FILE = pathlib.Path(__file__).parents[2] / "examples" / "boosting.py"
-SPEC = importlib.util.spec_from_file_location("boosting", FILE)
-boosting = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(boosting)
+pytestmark = pytest.mark.needs("phe")
 
-DATA = boosting.made_up(40)
+FILE = pathlib.Path(__file__).parents[2] / "examples" / "boosting.py"
 TWO = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
 
 
-def exact():
-    """Return the sums on the grid, as integers that Python adds."""
-    steps = np.rint(DATA.gradients * boosting.GRID).astype(int)
-    return [
-        np.array([steps[bins == i].sum(axis=0) for i in range(boosting.BINS)])
-        for bins in DATA.bins.T
-    ]
+@pytest.fixture(scope="module")
+def boosting():
+    spec = importlib.util.spec_from_file_location("boosting", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_sums_are_exact_on_the_grid():
+@pytest.fixture(scope="module")
+def data(boosting):
+    return boosting.made_up(40)
+
+
+@pytest.fixture(scope="module")
+def exact(boosting, data):
+    """Return the sums on the grid, as integers that are added in plain."""
+    steps = np.rint(data.gradients * boosting.GRID).astype(int)
+    places = range(boosting.BINS)
+    return [np.array([steps[bins == i].sum(axis=0) for i in places]) for bins in data.bins.T]
+
+
+def test_sums_are_exact_on_the_grid(boosting, data, exact):
     with mp.Simulator(TWO) as sim:
-        sums = mp.fetch(sim, mp.evaluate(sim, lambda: boosting.of(DATA, 2048)))
-    for found, right in zip(sums, exact(), strict=True):
+        sums = mp.fetch(sim, mp.evaluate(sim, lambda: boosting.of(data, 2048)))
+    for found, right in zip(sums, exact, strict=True):
         assert (found * boosting.GRID == right).all()
-    assert boosting.best_split(*sums) == boosting.best_split(
-        *(each / boosting.GRID for each in exact())
-    )
+    right = [each / boosting.GRID for each in exact]
+    assert boosting.best_split(*sums) == boosting.best_split(*right)
 
 
-def test_an_spu_chooses_the_same_split():
+@pytest.mark.needs("jax", "spu")
+def test_an_spu_chooses_the_same_split(boosting, data, exact):
+    import jax.numpy as jnp
+
     def sums_of(gradients, bins):
         hot = (bins[:, :, None] == jnp.arange(boosting.BINS)).astype("float32")
         return jnp.einsum("nfb,nk->fbk", hot, gradients)
 
     def program():
-        gradients = mp.put("P0", DATA.gradients.astype(np.float32))
-        made = mp.device("SP0")(sums_of)(gradients, mp.put("P1", DATA.bins))
+        gradients = mp.put("P0", data.gradients.astype(np.float32))
+        made = mp.device("SP0")(sums_of)(gradients, mp.put("P1", data.bins))
         return mp.reveal(made, to="P0")
 
     with mp.Simulator(TWO) as sim:
         found = mp.fetch(sim, mp.evaluate(sim, program))
-    right = [each / boosting.GRID for each in exact()]
+    right = [each / boosting.GRID for each in exact]
     assert boosting.best_split(*found) == boosting.best_split(*right)
     np.testing.assert_allclose(found, right, atol=1e-2)
 
 
-def test_its_rows_tell_that_the_bank_learns_each_histogram():
+@pytest.mark.needs("data")
+def test_its_rows_tell_that_the_bank_learns_each_histogram(boosting):
     def program():
         gradients = mp.dataset("bank", "gradients", type=mp.TensorType("f64", (9, 2)))
         kind = mp.TensorType("i64", (9,))
@@ -68,7 +80,7 @@ def test_its_rows_tell_that_the_bank_learns_each_histogram():
     assert not any(row.receiver == 1 and row.discloses for row in rows if row.what == "move")
 
 
-def test_it_has_a_command(capsys, monkeypatch):
+def test_it_has_a_command(boosting, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["boosting.py", "--rows", "20", "--bits", "2048"])
     boosting.main()
     assert capsys.readouterr().out.startswith("split by feature ")

@@ -37,7 +37,7 @@ def count(
 
     Returns:
         An ``i64[]`` at the party, which may be negative: the number, and discrete noise of scale
-        ``per_unit / epsilon``.
+        ``per_unit / epsilon``. Of an overlap groups on secret shares, with a column ``count``.
 
     Raises:
         TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
@@ -76,6 +76,7 @@ def sum(
     Returns:
         An ``f64[]`` at the party: the sum, and noise of scale ``max(|low|, |high|) / epsilon``.
         Both are multiples of ``max(|low|, |high|) / 2**20``, so the noise has no gaps that tell.
+        Of an overlap groups on secret shares, with a column ``sum``.
 
     Raises:
         TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
@@ -116,7 +117,8 @@ def mean(
         delta: 0 for noise of a Laplace distribution; else that of a Gaussian one, for this delta.
 
     Returns:
-        An ``f64[]`` at the party, between ``low`` and ``high``.
+        An ``f64[]`` at the party, between ``low`` and ``high``. Of an overlap groups on secret
+        shares, with a column ``mean``.
 
     Raises:
         TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.
@@ -155,7 +157,8 @@ def histogram(
         per_unit: for how many values a unit counts, at most: the first ones of the list.
 
     Returns:
-        An ``i64[values]`` at the party; numbers may be negative.
+        An ``i64[values]`` at the party; numbers may be negative. Of an overlap groups on secret
+        shares, with the column and one ``count``.
 
     Raises:
         TraceError: a column is not there or has no numbers, or a bound, epsilon or delta is none.

@@ -163,7 +163,8 @@ def _fixed(ctx: KernelContext, x: Array, limit: Limit, scale: int) -> bytes:
         KernelError: one is larger than the limit, or not finite.
     """
     x = np.asarray(x)
-    if limit >= 0 and not bool((np.abs(x.astype("f8")) <= limit).all()):  # NaN is none
+    most = limit if x.dtype.kind == "f" else int(limit)  # floats would round large integers
+    if limit >= 0 and not bool(((x <= most) & (x >= -most)).all()):  # NaN is neither
         raise KernelError(f"{ctx.op.opcode}: a number is larger than limit={limit}")
     if x.dtype.kind == "f":
         x = np.rint(x.astype("f8") * 2.0**scale)

@@ -22,6 +22,8 @@ MAX_PRODUCTS = 1 << 24
 """Products of a matrix product at most."""
 
 DEFAULT_BITS = 3072
+FLOAT_BITS = 1023
+"""Bits before the point of a number that a float of 64 bits holds."""
 
 _PRIVATE = {"kind": PhePrivateKeyType.name, "visibility": ("PRIVATE",)}
 _PUBLIC = {"kind": PhePublicKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
@@ -171,8 +173,10 @@ def encrypt(
 def _ranges_of_decrypted(op: Operation, operands: Sequence[Interval]) -> OpRanges:
     kind = op.inputs[0].type
     assert isinstance(kind, PheCiphertextType)
-    most = 2.0 ** (kind.bits - kind.scale) if kind.scale else (1 << kind.bits) - 1
-    return OpRanges([Interval(-most, most)])
+    if kind.scale:
+        most = 2.0 ** (kind.bits - kind.scale)
+        return OpRanges([Interval(-most, most)])
+    return OpRanges([Interval(1 - (1 << kind.bits), (1 << kind.bits) - 1)])
 
 
 @simple_op(
@@ -195,7 +199,8 @@ def decrypt(x: PheCiphertextType, key: PhePrivateKeyType) -> TensorType:
         bits and else right to a part in 2**53.
 
     Raises:
-        TraceError: integers may have more than 63 bits; shows the line.
+        TraceError: integers may have more than 63 bits, or others more than a float holds; shows
+            the line.
         KernelError: the key is another one, or a number is larger than its type says, so somebody
             gave another ciphertext than the program says. Raised at the party.
 
@@ -216,6 +221,8 @@ def decrypt(x: PheCiphertextType, key: PhePrivateKeyType) -> TensorType:
             f"integers of {x.bits} bits do not fit in i64, which has 63: say smaller limits, or "
             "add fewer of them"
         )
+    if x.bits - x.scale > FLOAT_BITS:
+        raise ValueError(f"numbers of {x.bits - x.scale} bits before the point do not fit in f64")
     return x.inner
 
 
