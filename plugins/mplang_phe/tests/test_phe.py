@@ -28,6 +28,7 @@ from phe_keys import BITS, decrypted, encrypted, key_pair
 import mplang_core as mp
 from mplang_core import TensorType
 from mplang_core.errors import PartyError, TraceError
+from mplang_core.ext import OPTIONAL
 
 
 def run(program, parties=2):
@@ -130,13 +131,15 @@ def test_types_say_how_large_numbers_are(made, bits, scale):
 @pytest.mark.parametrize(
     ("kind", "limit", "scale", "why"),
     [
-        ("i64", -1, 0, "62 bits at most"),
-        ("u64", -1, 0, "62 bits at most"),
-        ("f32", -1, 20, "in fixed point"),
+        ("i64", OPTIONAL, 0, "62 bits at most"),
+        ("u64", OPTIONAL, 0, "62 bits at most"),
+        ("f32", OPTIONAL, 20, "in fixed point"),
         ("f64", 1.0, 0, "in fixed point"),
         ("f64", 1e30, 20, "62 bits at most"),
         ("f64", math.inf, 20, "limit is how large"),
-        ("i32", -1, 3, "nothing behind the point"),
+        ("i32", OPTIONAL, 3, "nothing behind the point"),
+        ("i32", -5, 0, "limit is how large"),
+        ("i32", True, 0, "limit is how large"),
         ("f64", 1.0, -1, "scale is a number of bits"),
     ],
 )

@@ -117,6 +117,27 @@ class Sorted:
         return {step: _behind(self.tokens, step) - self.tokens == side for step in steps}
 
 
+def in_first_rows(sides: Sequence[tuple[Array, Sequence[Array]]]) -> list[list[Array]]:
+    """Return the numbers of each side in the rows of the first one, for keys that all sides have.
+
+    Those of the first side are as they are; those of others are zero where a side lacks the key.
+
+    Args:
+        sides: tokens and numbers of each side.
+    """
+    flat = [
+        Side(tokens, None, {str(i): each for i, each in enumerate(numbers)})
+        for tokens, numbers in sides
+    ]
+    rows = Sorted.of(flat)
+    made = [[rows.column(0, name) for name in flat[0].columns]]
+    for i, side in enumerate(flat[1:], 1):
+        hits = rows.hits(i, everywhere=True)
+        here = any_of(hits.values())
+        made.append([fetched(rows.column(i, name), hits, here) for name in side.columns])
+    return made
+
+
 def _carried(side: Side) -> Mapping[str, Array]:
     """Return what moves with the tokens of a side."""
     return side.columns if side.there is None else {**side.columns, THERE: side.there}

@@ -8,11 +8,10 @@ from itertools import product
 from math import prod
 
 from mplang_match.ext import key_columns
-from mplang_spu import ShareType, resolve_config
 
 import mplang_core as mp
-from mplang_core import FeProgram, MPObject, PFunction, TableType, TensorType
-from mplang_core.ext import TraceError, at, flatten, run_program
+from mplang_core import MPObject, TableType, TensorType
+from mplang_core.ext import TraceError, at
 from mplang_joins.across.groups import JoinedGroups, ResultColumn, ResultOrder
 from mplang_joins.guarded.form import (
     FUNCTIONS,
@@ -25,7 +24,7 @@ from mplang_joins.guarded.form import (
     room_of_means,
 )
 from mplang_joins.guarded.ops import By, has_sum, units
-from mplang_joins.on_shares import check_field, oblivious, salts
+from mplang_joins.on_shares import check_field, run_op, salts
 from mplang_joins.ops import MAX_GROUPS
 from mplang_joins.published import Label, published_column
 from mplang_joins.sides import JoinSides, On, OwnedTable
@@ -189,24 +188,18 @@ class _Asked:
 
     def result(self, shared: Sequence[MPObject]) -> JoinedGroups:
         """Return the groups."""
-        spu = self._sides.spu
-        config = resolve_config(oblivious(spu.config), spu.mask)
         forms = [self._form(i) for i in range(len(shared))]
         bound = {} if self._max_share is None else {"max_share": self._max_share}
         attrs = {
             "sides": tuple(map(tuple, forms)), "wanted": tuple(map(tuple, self._wanted)),
-            "k": self._k, "parties": spu.mask, "config": config.attrs(), **bound,
+            "k": self._k, **bound,
         }  # fmt: skip
         total = len(self._labels())
-        plain = [
+        plain = [TensorType("bool", (total,))]
+        plain += [
             TensorType("f64" if w.function == "mean" else "i64", (total,)) for w in self._wanted
         ]
-        outs = tuple(ShareType.of(kind, config) for kind in (TensorType("bool", (total,)), *plain))
-        kinds = tuple(each.base_type for each in shared)
-        pfunc = PFunction("joins.guarded", kinds, outs, attrs)
-        trees = flatten(tuple(shared))[1], flatten((0,) * len(outs))[1]
-        made = flatten(run_program(FeProgram(pfunc, *trees, tuple(shared)), spu.mask))[0]
-        tells, *numbers = (each.ctx.place(each, spu) for each in made)
+        tells, *numbers = run_op("joins.guarded", shared, plain, attrs, self._sides.spu)
         return JoinedGroups(
             tells, tuple(numbers), (None,) * len(numbers), None, self._columns(), self._type(),
             tuple(ResultOrder(i, False, False) for i in range(len(self._by))), self._k,

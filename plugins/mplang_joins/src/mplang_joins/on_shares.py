@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_spu import SpuConfig
+from mplang_spu import ShareType, SpuConfig, resolve_config
 
 import mplang_core as mp
-from mplang_core import MPObject, fe_materialize
-from mplang_core.ext import Device, TraceError, at, flatten, run_program, unflatten
+from mplang_core import FeProgram, MPObject, PFunction, TensorType, fe_materialize
+from mplang_core.ext import Device, Operation, TraceError, at, flatten, run_program, unflatten
 from mplang_joins.ops import salt
 
 
@@ -45,6 +45,49 @@ def on_shares(spu: Device, fn: Callable[..., Any], *args: Any) -> Any:
     )
     leaves, spec = flatten(run_program(program, spu.mask))
     return unflatten(spec, [each.ctx.place(each, spu) for each in leaves])
+
+
+def run_op(
+    opcode: str, shared: Sequence[MPObject], plain: Sequence[TensorType],
+    attrs: Mapping[str, object], spu: Device,
+) -> list[MPObject]:  # fmt: skip
+    """Run an op on shares whose code the members of an SPU make of its attributes.
+
+    Args:
+        opcode: the op.
+        shared: its operands, which are shares.
+        plain: the types of what its results are shares of.
+        attrs: its attributes beside ``parties`` and ``config``.
+        spu: the SPU.
+
+    Returns:
+        Its results, on the SPU.
+    """
+    config = resolve_config(oblivious(spu.config), spu.mask)
+    outs = tuple(ShareType.of(kind, config) for kind in plain)
+    about = {**attrs, "parties": spu.mask, "config": config.attrs()}
+    pfunc = PFunction(opcode, tuple(each.base_type for each in shared), outs, about)
+    trees = flatten(tuple(shared))[1], flatten((0,) * len(outs))[1]
+    made = flatten(run_program(FeProgram(pfunc, *trees, tuple(shared)), spu.mask))[0]
+    return [each.ctx.place(each, spu) for each in made]
+
+
+def shares_of(op: Operation) -> tuple[ShareType, SpuConfig]:
+    """Return the type of an op's first operand, and the configuration that it is shared by.
+
+    Raises:
+        TypeError: it is none of shares, or shared by another configuration.
+        ValueError: a sort by that configuration would tell something.
+    """
+    kind = op.inputs[0].type
+    if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
+        raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    if ShareType.of(kind.plain, config) != kind:
+        raise TypeError(f"its operands are shared by another configuration, got {kind}")
+    if config != oblivious(config):
+        raise ValueError(f"its sort tells nothing, unlike the method {config.sort_method!r}")
+    return kind, config
 
 
 def check_field(spu: Device) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from mplang_phe.heu import Paillier, make_keys, number_of, paillier_of
 from mplang_phe.types import checked_key
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -40,8 +41,6 @@ def run(method: str, args: Args, buffers: Sequence[Buffer]) -> list[bytes]:
 
 
 def _keygen(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
-    from mplang_phe.heu import make_keys
-
     secret, modulus, base = make_keys(args["bits"])
     return [secret, modulus.to_bytes(args["bits"] // 8), base.to_bytes(args["bits"] // 4)]
 
@@ -63,19 +62,18 @@ def _decrypt(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
 
 
 def _add(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
-    return _pairs(buffers, "added")
+    return _pairs(buffers, Paillier.added)
 
 
 def _sub(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
-    return _pairs(buffers, "subtracted")
+    return _pairs(buffers, Paillier.subtracted)
 
 
-def _pairs(buffers: Sequence[bytes], what: str) -> list[bytes]:
+def _pairs(buffers: Sequence[bytes], combined: Callable[[Paillier, Any, Any], Any]) -> list[bytes]:
     modulus, base, *operands = buffers
     key = _key(modulus, base)
     x, y = (_ciphertexts(key, modulus, each) for each in operands)
-    combined = getattr(key, what)
-    return _written(modulus, [key.total([combined(*pair)]) for pair in zip(x, y, strict=True)])
+    return _written(modulus, [key.total([combined(key, *pair)]) for pair in zip(x, y, strict=True)])
 
 
 def _multiply_plain(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
@@ -88,7 +86,7 @@ def _multiply_plain(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
 def _matmul_plain(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
     modulus, base, x, y = buffers
     key, inner, columns = _key(modulus, base), args["inner"], args["columns"]
-    left = list(_ciphertexts(key, modulus, x))
+    left = _ciphertexts(key, modulus, x)
     right = list(_integers(y))
 
     def made() -> Iterator[Any]:
@@ -106,7 +104,7 @@ def _matmul_plain(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
 def _sum(args: Args, buffers: Sequence[bytes]) -> list[bytes]:
     modulus, base, x = buffers
     key, columns = _key(modulus, base), args["columns"]
-    terms = list(_ciphertexts(key, modulus, x))
+    terms = _ciphertexts(key, modulus, x)
     return _written(modulus, (key.total(terms[i::columns]) for i in range(columns)))
 
 
@@ -148,9 +146,7 @@ _METHODS: Mapping[str, _Method] = {
 }
 
 
-def _key(modulus: bytes, base: bytes, secret: bytes = b"") -> Any:
-    from mplang_phe.heu import paillier_of
-
+def _key(modulus: bytes, base: bytes, secret: bytes = b"") -> Paillier:
     checked_key(8 * len(modulus), modulus, base)
     return paillier_of(modulus, base, secret)
 
@@ -159,17 +155,14 @@ def _integers(plain: bytes) -> Iterator[int]:
     yield from np.frombuffer(plain, "<i8").tolist()
 
 
-def _ciphertexts(key: Any, modulus: bytes, data: bytes) -> Sequence[Any]:
+def _ciphertexts(key: Paillier, modulus: bytes, data: bytes) -> Sequence[Any]:
     width = 2 * len(modulus)
     if len(data) % width:
         raise ValueError(f"ciphertexts have {width} bytes each")
     numbers = (int.from_bytes(data[i : i + width], "big") for i in range(0, len(data), width))
-    loaded: Sequence[Any] = key.loaded(numbers)
-    return loaded
+    return key.loaded(numbers)
 
 
 def _written(modulus: bytes, ciphertexts: Iterable[Any]) -> list[bytes]:
-    from mplang_phe.heu import number_of
-
     width = 2 * len(modulus)
     return [b"".join(number_of(each).to_bytes(width, "big") for each in ciphertexts)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mplang_core.ext import KernelContext, KernelError, native_calls
+from mplang_core.ext import OPTIONAL, KernelContext, KernelError, native_calls
 from mplang_phe import compute
 from mplang_phe.ops import Limit
 from mplang_phe.types import (
@@ -30,7 +30,7 @@ def keygen(ctx: KernelContext, *, bits: int) -> tuple[PhePrivateKey, PhePublicKe
 
 
 def encrypt(
-    ctx: KernelContext, x: Array, key: PhePublicKey, *, limit: Limit, scale: int
+    ctx: KernelContext, x: Array, key: PhePublicKey, *, limit: Limit = OPTIONAL, scale: int
 ) -> Ciphertexts:
     """Encrypt numbers.
 
@@ -38,7 +38,8 @@ def encrypt(
         ctx: of the op.
         x: the numbers.
         key: the public key.
-        limit: how large they are at most; -1 for what their type holds.
+        limit: how large they are at most; ``OPTIONAL`` for what their type
+            holds.
         scale: bits behind the binary point.
 
     Raises:
@@ -86,7 +87,13 @@ def sub(ctx: KernelContext, x: Ciphertexts, y: Ciphertexts, key: PhePublicKey) -
 
 
 def multiply_plain(
-    ctx: KernelContext, x: Ciphertexts, y: Array, key: PhePublicKey, *, limit: Limit, scale: int
+    ctx: KernelContext,
+    x: Ciphertexts,
+    y: Array,
+    key: PhePublicKey,
+    *,
+    limit: Limit = OPTIONAL,
+    scale: int,
 ) -> Ciphertexts:
     """Multiply encrypted numbers by plain ones.
 
@@ -95,7 +102,8 @@ def multiply_plain(
         x: ciphertexts.
         y: plain numbers of the same shape, or one.
         key: the public key.
-        limit: how large plain numbers are at most; -1 for what their type holds.
+        limit: how large plain numbers are at most; ``OPTIONAL`` for what their type
+            holds.
         scale: their bits behind the binary point.
 
     Raises:
@@ -106,7 +114,13 @@ def multiply_plain(
 
 
 def matmul_plain(
-    ctx: KernelContext, x: Ciphertexts, y: Array, key: PhePublicKey, *, limit: Limit, scale: int
+    ctx: KernelContext,
+    x: Ciphertexts,
+    y: Array,
+    key: PhePublicKey,
+    *,
+    limit: Limit = OPTIONAL,
+    scale: int,
 ) -> Ciphertexts:
     """Multiply encrypted numbers by a plain matrix.
 
@@ -115,7 +129,8 @@ def matmul_plain(
         x: ciphertexts, ``[m, k]`` or ``[k]``.
         y: plain numbers, ``[k, n]``.
         key: the public key.
-        limit: how large plain numbers are at most; -1 for what their type holds.
+        limit: how large plain numbers are at most; ``OPTIONAL`` for what their type
+            holds.
         scale: their bits behind the binary point.
 
     Raises:
@@ -163,9 +178,10 @@ def _fixed(ctx: KernelContext, x: Array, limit: Limit, scale: int) -> bytes:
         KernelError: one is larger than the limit, or not finite.
     """
     x = np.asarray(x)
-    most = limit if x.dtype.kind == "f" else int(limit)  # floats would round large integers
-    if limit >= 0 and not bool(((x <= most) & (x >= -most)).all()):  # NaN is neither
-        raise KernelError(f"{ctx.op.opcode}: a number is larger than limit={limit}")
+    if limit is not OPTIONAL:
+        most = limit if x.dtype.kind == "f" else int(limit)  # floats would round large integers
+        if not bool(((x <= most) & (x >= -most)).all()):  # NaN is neither
+            raise KernelError(f"{ctx.op.opcode}: a number is larger than limit={limit}")
     if x.dtype.kind == "f":
         x = np.rint(x.astype("f8") * 2.0**scale)
     return np.ascontiguousarray(x.astype("<i8")).tobytes()

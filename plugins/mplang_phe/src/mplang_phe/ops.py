@@ -10,7 +10,7 @@ from typing import TypeAlias
 from mplang_analysis import Interval, OpRanges, RangeRule
 
 from mplang_core import TensorType, simple_op
-from mplang_core.ext import Effects, Operation
+from mplang_core.ext import OPTIONAL, Effects, Operation
 from mplang_phe.types import MAX_SCALE, PheCiphertextType, PhePrivateKeyType, PhePublicKeyType
 
 Limit: TypeAlias = int | float
@@ -36,7 +36,8 @@ def plain_bits(x: TensorType, limit: Limit, scale: int) -> int:
 
     Args:
         x: their type.
-        limit: how large they are at most, either way; -1 for what an integer's type holds.
+        limit: how large they are at most, either way; ``OPTIONAL`` for what an integer's type
+            holds.
         scale: bits behind the binary point.
 
     Raises:
@@ -44,29 +45,33 @@ def plain_bits(x: TensorType, limit: Limit, scale: int) -> int:
         ValueError: they have too many bits.
 
     Example:
-        >>> plain_bits(TensorType("i8"), -1, 0), plain_bits(TensorType("f32"), 1.0, 20)
+        >>> from mplang_core.ext import OPTIONAL
+        >>> plain_bits(TensorType("i8"), OPTIONAL, 0), plain_bits(TensorType("f32"), 1.0, 20)
         (8, 21)
     """
     name = x.dtype.value
     if not name.startswith(("i", "u", "f", "bool")):
         raise TypeError(f"numbers are encrypted, got {x}")
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit):
+    bounded = limit is not OPTIONAL
+    if bounded and (isinstance(limit, bool) or not isinstance(limit, int | float)):
         raise TypeError(f"limit is how large a number is at most, got {limit!r}")
+    if bounded and not 0 <= limit < math.inf:
+        raise TypeError(f"limit is how large a number is at most, from 0, got {limit!r}")
     if type(scale) is not int or not 0 <= scale <= MAX_SCALE:
         raise TypeError(f"scale is a number of bits from 0 to {MAX_SCALE}, got {scale!r}")
     is_float = name.startswith("f")
-    if is_float and (limit < 0 or not scale):
+    if is_float and not (bounded and scale):
         raise TypeError(
             f"{x} is encrypted in fixed point: say by limit= how large a number is at most, and by "
             "scale= how many bits it has behind the point"
         )
     if scale and not is_float:
         raise TypeError(f"{x} has nothing behind the point, so leave scale={scale} out")
-    most = Fraction(limit) * 2**scale if limit >= 0 else Fraction(_largest(name))
+    most = Fraction(limit) * 2**scale if bounded else Fraction(_largest(name))
     bits = math.ceil(most).bit_length()
     if bits > PLAIN_BITS:
         raise ValueError(
-            f"plain numbers have {PLAIN_BITS} bits at most, and {x} with limit={limit!r} and "
+            f"plain numbers have {PLAIN_BITS} bits at most, and {x} with this limit and "
             f"scale={scale} has {bits}: say a smaller limit="
         )
     return bits
@@ -137,7 +142,7 @@ def keygen(*, bits: int = DEFAULT_BITS) -> tuple[PhePrivateKeyType, PhePublicKey
     outputs=(_CIPHERTEXT,),
 )
 def encrypt(
-    x: TensorType, key: PhePublicKeyType, *, limit: Limit = -1, scale: int = 0
+    x: TensorType, key: PhePublicKeyType, *, limit: Limit = OPTIONAL, scale: int = 0
 ) -> PheCiphertextType:
     """Encrypt numbers to the holder of a key, one ciphertext each.
 
@@ -321,7 +326,12 @@ def sub(x: PheCiphertextType, y: PheCiphertextType, key: PhePublicKeyType) -> Ph
     outputs=(_CIPHERTEXT,),
 )
 def multiply_plain(
-    x: PheCiphertextType, y: TensorType, key: PhePublicKeyType, *, limit: Limit = -1, scale: int = 0
+    x: PheCiphertextType,
+    y: TensorType,
+    key: PhePublicKeyType,
+    *,
+    limit: Limit = OPTIONAL,
+    scale: int = 0,
 ) -> PheCiphertextType:
     """Multiply encrypted numbers by plain ones, element by element.
 
@@ -366,7 +376,12 @@ def multiply_plain(
     outputs=(_CIPHERTEXT,),
 )
 def matmul_plain(
-    x: PheCiphertextType, y: TensorType, key: PhePublicKeyType, *, limit: Limit = -1, scale: int = 0
+    x: PheCiphertextType,
+    y: TensorType,
+    key: PhePublicKeyType,
+    *,
+    limit: Limit = OPTIONAL,
+    scale: int = 0,
 ) -> PheCiphertextType:
     """Multiply a matrix or a vector of encrypted numbers by a plain matrix.
 

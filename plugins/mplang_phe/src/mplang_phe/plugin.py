@@ -37,7 +37,7 @@ def _late(name: str) -> Callable[..., Any]:
 def _serve(party: NativeParty) -> NativeService:
     from mplang_phe.service import PheService
 
-    return PheService(party)
+    return PheService()
 
 
 SERVICE = NativeSpec(_serve, links=False, plain=True)

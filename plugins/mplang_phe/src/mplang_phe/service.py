@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.ext import Answer, KernelError, NativeParty
+from mplang_core.ext import Answer, KernelError
 from mplang_phe import compute
 
 
 class PheService:
-    """Native service of one party.
-
-    Args:
-        party: this party.
-    """
-
-    def __init__(self, party: NativeParty) -> None:
-        self._party = party
+    """Native service of one party, which talks to no other."""
 
     def call(
         self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[memoryview]

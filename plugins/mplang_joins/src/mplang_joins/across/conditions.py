@@ -98,7 +98,7 @@ def _operand(tree: Expr, find: Find, scales: Sequence[int | None]) -> Condition 
 
 def _keeps(tree: Expr, find: Find, scales: Sequence[int | None]) -> bool:
     """Return whether an expression is a cast that changes no value that there may be."""
-    if not isinstance(tree, exp.Cast) or type(tree) is not exp.Cast:
+    if type(tree) is not exp.Cast:  # a TRY_CAST gives null
         return False
     within, to = tree.this.unnest(), tree.to
     if isinstance(within, exp.Neg):

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from mplang_match import keys as match_keys
-from mplang_match.ext import KeyKind
-from mplang_tables import arrow
-from mplang_tables.ext import loaded
 
 from mplang_core import Mask, TableType
 from mplang_core.ext import OPTIONAL, KernelContext, KernelError
+from mplang_joins.by_unit import UnitRows
 from mplang_joins.guarded.form import Part, UnitForm, digits_of
 from mplang_joins.guarded.ops import By, forms_of, unit_form, wanted_of
 from mplang_joins.ops import Kinds
@@ -40,18 +37,10 @@ def units(
     kind = ctx.op.inputs[1].type
     assert isinstance(kind, TableType)
     form = unit_form(kind, {"by": by, "side": side, "sides": sides, **attrs})
-    table = arrow.plain(loaded(x))
-    keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
-    table, keys = table.filter(keys.is_valid()), keys.drop_null()  # a row without a unit is none
-    different = pc.dictionary_encode(keys)
-    if len(different.dictionary) > rows:
-        raise KernelError(
-            f"joins.units: the table has more than the {rows} units declared: say in keys: or "
-            "rows: of the data set how many there are at most"
-        )
+    table, different, unit = UnitRows.of(ctx.op.opcode, x, on, kinds, rows)
     made = np.zeros((form.planes, rows), np.int64)
-    made[0] = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
-    places = _Places(different.indices.to_numpy(), _groups(table, by), (form.groups, rows))
+    made[0] = tokens_of(different, salt.tobytes(), rows=rows, side=side, sides=sides)
+    places = _Places(unit, _groups(table, by), (form.groups, rows))
     made[1 : 1 + form.groups] = places.present(np.ones(table.num_rows, bool))
     for part, column in form.parts:
         first = form.first(part, column)

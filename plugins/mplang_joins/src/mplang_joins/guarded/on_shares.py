@@ -11,9 +11,8 @@ from jax import Array
 from mplang_analysis import WHOLE
 
 from mplang_joins.across.fitting import by_row, over_rows
-from mplang_joins.aligned import Sorted, any_of, fetched
+from mplang_joins.aligned import in_first_rows
 from mplang_joins.guarded.form import FLOAT_DIGITS, Part, UnitAggregate, UnitForm, is_float
-from mplang_joins.rows import Side
 
 
 def guard(
@@ -79,15 +78,8 @@ class _Units:
     """All sides' numbers of the units that they have in common, in the rows of the first side."""
 
     def __init__(self, sides: Sequence[Array], forms: Sequence[UnitForm]) -> None:
-        columns = [{str(i): x[i] for i in range(1, len(x))} for x in sides]
-        flat = [Side(x[0], None, each) for x, each in zip(sides, columns, strict=True)]
-        rows = Sorted.of(flat)
         self._forms = forms
-        self._planes = [[rows.column(0, name) for name in columns[0]]]
-        for i in range(1, len(flat)):
-            hits = rows.hits(i, everywhere=True)
-            here = any_of(hits.values())
-            self._planes.append([fetched(rows.column(i, name), hits, here) for name in columns[i]])
+        self._planes = in_first_rows([(x[0], [*x[1:]]) for x in sides])
 
     def type_of(self, wanted: UnitAggregate) -> str:
         """Return the type of the column of an aggregate."""

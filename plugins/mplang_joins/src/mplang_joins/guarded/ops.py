@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mplang_analysis import WHOLE, Prepared, PrepareRule, Role, ShareGuard, ShareGuardRule
-from mplang_spu import ShareType, SpuConfig, resolve_config
+from mplang_spu import ShareType, SpuConfig
 from mplang_tables import check_table, is_number
 
 from mplang_core import Mask, TableType, TensorType, simple_op
@@ -23,7 +23,7 @@ from mplang_joins.guarded.form import (
     room_of,
     room_of_means,
 )
-from mplang_joins.on_shares import oblivious
+from mplang_joins.on_shares import shares_of
 from mplang_joins.ops import MAX_GROUPS, Kinds, check_column, check_keys, check_side
 from mplang_joins.published import Label
 
@@ -208,7 +208,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
         raise TypeError(f"it takes the units of two parties or more, got {len(op.inputs)}")
     if bounded and not all(form.bounded for form in forms):
         raise ValueError("the part of one unit is bounded only if all owners share sizes")
-    like, config = _like(op)
+    like, config = shares_of(op)
     groups, wanted = _check_groups(forms), wanted_of(attrs)
     for side, (form, value) in enumerate(zip(forms, op.inputs, strict=True)):
         if (form.side, form.sides) != (side, len(forms)):
@@ -231,19 +231,6 @@ def _check_declared(forms: Sequence[UnitForm], wanted: UnitAggregate) -> None:
         declared = declared and forms[wanted.side].tells(wanted.function, wanted.column)
     if not declared:
         raise ValueError(f"{wanted.function} of {wanted.column!r} is not what its owner tells")
-
-
-def _like(op: Operation) -> tuple[ShareType, SpuConfig]:
-    """Return the type of an operand, which all others' is like, and the configuration."""
-    kind = op.inputs[0].type
-    if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
-        raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
-    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
-    if ShareType.of(kind.plain, config) != kind:
-        raise TypeError(f"its operands are shared by another configuration, got {kind}")
-    if config != oblivious(config):
-        raise ValueError(f"its sort tells nothing, unlike the method {config.sort_method!r}")
-    return kind, config
 
 
 def _rows_of(form: UnitForm, kind: AnyType, like: ShareType) -> int:

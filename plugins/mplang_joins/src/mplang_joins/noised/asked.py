@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import cast
 
 from mplang_dp.ext import check_bounds, check_span
-from mplang_spu import ShareType, resolve_config
 
 import mplang_core as mp
-from mplang_core import FeProgram, MPObject, PFunction, TableType, TensorType
-from mplang_core.ext import TraceError, at, flatten, run_program
+from mplang_core import MPObject, TableType, TensorType
+from mplang_core.ext import TraceError, at
 from mplang_joins.across.groups import JoinedGroups, ResultColumn
 from mplang_joins.noised.form import NoiseForm, Statistic, steps_of
 from mplang_joins.noised.ops import check_dividend, check_form, noisy_units
-from mplang_joins.on_shares import check_field, oblivious, salts
+from mplang_joins.on_shares import check_field, run_op, salts
 from mplang_joins.published import Label
 from mplang_joins.sides import JoinSides
 
@@ -81,21 +80,13 @@ def _form(
 
 def _result(sides: JoinSides, form: NoiseForm, shared: list[MPObject]) -> JoinedGroups:
     """Return the numbers, of what the owners shared."""
-    spu = sides.spu
-    config = resolve_config(oblivious(spu.config), spu.mask)
-    attrs = {**form._asdict(), "parties": spu.mask, "config": config.attrs()}
     whole = form.statistic in ("count", "histogram")
     is_mean = form.statistic == "mean"
     plain = TensorType("f64", (1,)) if is_mean else TensorType("i64", (form.numbers,))
-    kinds, outs = tuple(each.base_type for each in shared), (ShareType.of(plain, config),)
-    pfunc = PFunction("joins.noised", kinds, outs, attrs)
-    trees = flatten(tuple(shared))[1], flatten((0,))[1]
-    (made,) = flatten(run_program(FeProgram(pfunc, *trees, tuple(shared)), spu.mask))[0]
+    made = run_op("joins.noised", shared, [plain], form._asdict(), sides.spu)
     columns = [ResultColumn(None, 0, form.digits if form.digits or whole else None)]
     types = [("count", "int64")] if whole else [(str(form.statistic), "double")]
     if form.statistic == "histogram":
         columns.insert(0, ResultColumn(tuple(form.values)))
         types.insert(0, (form.column, form.column_type))
-    return JoinedGroups(
-        None, (made.ctx.place(made, spu),), (None,), None, tuple(columns), TableType(tuple(types))
-    )
+    return JoinedGroups(None, tuple(made), (None,), None, tuple(columns), TableType(tuple(types)))

@@ -120,5 +120,5 @@ def steps_of(low: float, high: float, largest: float) -> tuple[int, int, int]:
     digits = max(0, len(str(STEPS)) - 1 - exact.adjusted())
     if digits > MAX_DIGITS:
         raise ValueError(f"low and high are too small, {low:g} and {high:g}; take a smaller unit")
-    whole = (int((Decimal(repr(end)) * 10**digits).to_integral_value()) for end in (low, high))
-    return *whole, digits  # type: ignore[return-value]
+    in_steps = [int((Decimal(repr(end)) * 10**digits).to_integral_value()) for end in (low, high)]
+    return in_steps[0], in_steps[1], digits

@@ -10,13 +10,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from mplang_dp.ext import noisy
-from mplang_match import keys as match_keys
-from mplang_match.ext import KeyKind
-from mplang_tables import arrow
-from mplang_tables.ext import loaded
 
 from mplang_core import Mask
-from mplang_core.ext import KernelContext, KernelError
+from mplang_core.ext import KernelContext
+from mplang_joins.by_unit import UnitRows
 from mplang_joins.noised.form import NoiseForm
 from mplang_joins.noised.ops import form_of
 from mplang_joins.ops import Kinds
@@ -34,23 +31,12 @@ def noisy_units(
         KernelError: there are more units.
     """
     form = form_of(attrs)
-    table = arrow.plain(loaded(x))
-    keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
-    table, keys = table.filter(keys.is_valid()), keys.drop_null()  # a row without a unit is none
-    different = pc.dictionary_encode(keys)
-    count = len(different.dictionary)
-    if count > rows:
-        raise KernelError(
-            f"joins.noisy_units: the table has more than the {rows} units declared: say in keys: "
-            "or rows: of the data set how many there are at most"
-        )
+    table, different, unit = UnitRows.of(ctx.op.opcode, x, on, kinds, rows)
+    count = len(different)
     made = np.zeros((form.planes(mine, rows), rows), np.int64)
-    made[0] = tokens_of(
-        different.dictionary, salt.tobytes(), rows=rows, side=mine, sides=form.sides
-    )
+    made[0] = tokens_of(different, salt.tobytes(), rows=rows, side=mine, sides=form.sides)
     made[1, :count] = 1
     if form.column and mine == form.side:
-        unit = different.indices.to_numpy(zero_copy_only=False)
         made[1 : 1 + form.numbers, :count] = _numbers(table.column(form.column), unit, count, form)
     made[1 + form.own(mine) :].reshape(-1)[: form.numbers] = _noise(form)  # clipped it would tell
     return made

@@ -8,9 +8,8 @@ from functools import reduce
 import jax.numpy as jnp
 from jax import Array
 
-from mplang_joins.aligned import Sorted, any_of, fetched
+from mplang_joins.aligned import in_first_rows
 from mplang_joins.noised.form import NoiseForm
-from mplang_joins.rows import Side
 
 
 def noised(*sides: Array, form: NoiseForm) -> Array:
@@ -26,17 +25,7 @@ def noised(*sides: Array, form: NoiseForm) -> Array:
     Returns:
         The numbers, ``[numbers]``; of a mean it, in steps, ``[1]``.
     """
-    planes = [x[1 : 1 + form.own(i)] for i, x in enumerate(sides)]
-    flat = [
-        Side(x[0], None, {str(k): plane for k, plane in enumerate(each)})
-        for x, each in zip(sides, planes, strict=True)
-    ]
-    rows = Sorted.of(flat)
-    aligned = [[rows.column(0, name) for name in flat[0].columns]]
-    for i in range(1, len(flat)):
-        hits = rows.hits(i, everywhere=True)
-        here = any_of(hits.values())
-        aligned.append([fetched(rows.column(i, name), hits, here) for name in flat[i].columns])
+    aligned = in_first_rows([(x[0], [*x[1 : 1 + form.own(i)]]) for i, x in enumerate(sides)])
     there = reduce(
         operator.mul, [each[0] for i, each in enumerate(aligned) if i != form.side]
     )  # in the rows of the first side; zero where a unit is not at all others

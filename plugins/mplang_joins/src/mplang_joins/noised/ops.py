@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from mplang_analysis import DELTA, EPSILON, Prepared, PrepareRule, ShareGuard, ShareGuardRule
 from mplang_dp.ext import check_amounts, check_values, parts_of
-from mplang_spu import ShareType, SpuConfig, resolve_config
+from mplang_spu import ShareType, SpuConfig
 from mplang_tables import check_table, is_number
 
 from mplang_core import Mask, TableType, TensorType, simple_op
 from mplang_core.ext import AnyType, Attr, Effects, OpDef, Operation
 from mplang_joins.dividends import bits_of_dividend
 from mplang_joins.noised.form import MAX_DIGITS, STATISTICS, STEPS, SUM_BITS, NoiseForm
-from mplang_joins.on_shares import oblivious
+from mplang_joins.on_shares import shares_of
 from mplang_joins.ops import Kinds, check_column, check_keys, check_side
 
 FAMILY = "dp"
@@ -22,11 +22,6 @@ FAMILY = "dp"
 
 Values: TypeAlias = tuple[str | int | bool, ...]
 _FIELDS = NoiseForm._fields
-_COUNTED = {
-    "string",
-    "bool",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}
 MAX_NUMBERS = 1 << 27
 """Numbers at most that an owner makes, of eight bytes each."""
 
@@ -61,8 +56,7 @@ def check_form(form: NoiseForm, rows: int) -> None:
         if form.low > form.high or form.reach < STEPS // 2:
             raise ValueError(f"bounds are in order, and some million steps apart, got {form}")
     elif form.statistic == "histogram":
-        if form.column_type not in _COUNTED:
-            raise TypeError(f"strings, integers and bools are counted, got {form.column_type}")
+        check_table(TableType(((form.column, form.column_type),)))
         check_values(form.column_type, form.column, form.values)
     elif any((form.column, form.values, form.side, form.low, form.high, form.digits)):
         raise ValueError(f"units are counted of no column, got {form}")
@@ -170,12 +164,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     form = form_of(op.attrs)
     if not 2 <= len(op.inputs) == form.sides:
         raise TypeError(f"it takes the units of {form.sides} parties, two or more")
-    like = op.inputs[0].type
-    if not isinstance(like, ShareType) or like.parties != op.attrs["parties"]:
-        raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {like}")
-    config = resolve_config(SpuConfig(**op.attrs["config"]), like.parties)
-    if config != oblivious(config):
-        raise ValueError(f"its sort tells nothing, unlike the method {config.sort_method!r}")
+    _, config = shares_of(op)
     bounds = []
     for side, value in enumerate(op.inputs):
         shape = value.type.plain.shape if isinstance(value.type, ShareType) else ()
