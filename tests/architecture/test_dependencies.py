@@ -44,6 +44,7 @@ WITHOUT_IMPORT = {
     "mplang-http": STUBS,
     "mplang-ibis": STUBS,
     "mplang-worker": {"mplang-cli": "the command mplang, of which worker and up are a part"},
+    "mplang-he": {"mplang-jax": "compiles functions of arrays to StableHLO", **STUBS},
     "mplang-spu": {"mplang-jax": "compiles functions of arrays to StableHLO"},
 }
 """What a package requires and does not import, each with its reason."""

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 STUB = HERE.parent / "src" / "mplang_core-stubs" / "_installed.pyi"
 PROGRAM = HERE / "expectations.py"
 PACKAGES = (
-    *("analysis", "cli", "data", "dp", "guard", "http", "ibis"),
+    *("analysis", "cli", "data", "dp", "guard", "he", "http", "ibis"),
     *("joins", "match", "phe", "simulator", "trace"),
 )
 

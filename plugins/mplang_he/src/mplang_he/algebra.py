@@ -1,0 +1,58 @@
+"""What a function on ciphertexts is made of: the interface of real and of bounded ciphertexts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from mplang_stablehlo.ext import ElementType
+
+Array = np.ndarray[Any, Any]
+
+C = TypeVar("C")
+"""A column: numbers in slots, in one ciphertext or several."""
+
+
+class Algebra(Protocol[C]):
+    """Arithmetic of encrypted columns.
+
+    A plain operand is one number, or one for each row; of bounds, spans of them. A product may be
+    left unfinished, so that sums of products are finished once: :meth:`settle`.
+    """
+
+    def plain(self, values: Array) -> Array:
+        """Return literals of a function as plain operands."""
+
+    def add(self, x: C, y: C) -> C:
+        """Add two columns."""
+
+    def sub(self, x: C, y: C) -> C:
+        """Subtract two columns."""
+
+    def negate(self, x: C) -> C:
+        """Negate a column."""
+
+    def multiply(self, x: C, y: C) -> C:
+        """Multiply two columns, row by row."""
+
+    def add_plain(self, x: C, y: Any) -> C:
+        """Add plain numbers."""
+
+    def multiply_plain(self, x: C, y: Any) -> C:
+        """Multiply by plain numbers."""
+
+    def total(self, terms: Iterable[C]) -> C:
+        """Add columns, at least one."""
+
+    def zero(self) -> C:
+        """Return an encryption of zeros."""
+
+    def settle(self, x: C) -> C:
+        """Finish a product."""
+
+    def result(self, x: C) -> C:
+        """Finish a result, and randomize it anew."""
+
+    def check(self, x: C | Any, kind: ElementType) -> None:
+        """Check that a column, or a plain number, is of an element type; bounds do."""

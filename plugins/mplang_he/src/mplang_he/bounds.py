@@ -1,0 +1,305 @@
+"""Bounds of ciphertexts that nobody has yet: sizes of numbers, levels, errors and noise.
+
+Norms are those of the canonical embedding, and hold but for one in 2**55 of independent
+coefficients (six standard deviations), as in the papers that they are of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from mplang_stablehlo.ext import ElementType
+
+from mplang_he.algebra import Algebra
+from mplang_he.parameters import ERROR, Parameters
+from mplang_he.spans import Span, spans_of
+
+Array = np.ndarray[Any, Any]
+
+FLOAT = 2.0**-46
+"""Relative error of encoding and decoding in floats of 64 bits, which transform 2**15 numbers."""
+
+BUDGET = 2
+"""Bits of noise budget of BFV that a result has at least."""
+
+
+class DoesNotFitError(ValueError):
+    """Raised if the parameters have no room for a number, a product or its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What is known of a column.
+
+    Attributes:
+        span: its numbers.
+        error: of CKKS how far off they are at most; of BFV the invariant noise at most.
+        level: products that it can still be part of, of CKKS.
+        pending: whether it is a product that is not finished.
+    """
+
+    span: Span
+    error: float
+    level: int = 0
+    pending: bool = False
+
+    @property
+    def size(self) -> float:
+        """How large a number is at most, with its error."""
+        return self.span.largest + self.error
+
+
+def span_of(y: Any) -> tuple[Span, bool]:
+    """Return the span of a plain operand, and whether it has a number for each row."""
+    if isinstance(y, Span):
+        return y, False
+    found = reduce(lambda a, b: a | b, np.asarray(y, object).ravel().tolist())
+    assert isinstance(found, Span)
+    return found, True
+
+
+class Bounds(Algebra[Bound]):
+    """What CKKS and BFV have in common.
+
+    Args:
+        parameters: of the scheme.
+        draft: whether they are not yet chosen, so that everything fits.
+    """
+
+    def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
+        n = parameters.degree
+        self.parameters, self.draft = parameters, draft
+        weight = 2 * n / 3  # of a secret of independent ternary coefficients
+        self.fresh = 8 * math.sqrt(2) * ERROR * n + 6 * ERROR * math.sqrt(n)
+        self.fresh += 16 * ERROR * math.sqrt(weight * n)
+        self.encoding = 6 * math.sqrt(n / 12)
+        self.rounding = math.sqrt(n / 3) * (3 + 8 * math.sqrt(weight))
+        digits = len(parameters.primes) - 1
+        larger = 2.0 ** (max(parameters.primes) - parameters.primes[-1])
+        self.switching = 8 * ERROR * n / math.sqrt(3) * digits * larger + self.rounding
+
+    def plain(self, values: Array) -> Array:
+        """Return literals as spans."""
+        return spans_of(values)
+
+    def encrypted(self, span: Span) -> Bound:
+        """Return what is known of a fresh ciphertext."""
+        raise NotImplementedError
+
+    def zero(self) -> Bound:
+        """Return an encryption of zeros."""
+        return self.encrypted(Span(0, 0))
+
+    def total(self, terms: Iterable[Bound]) -> Bound:
+        """Add columns."""
+        return reduce(self.add, terms)
+
+    def sub(self, x: Bound, y: Bound) -> Bound:
+        """Subtract two columns."""
+        return self.add(x, self.negate(y))
+
+    def negate(self, x: Bound) -> Bound:
+        """Negate a column."""
+        return replace(x, span=-x.span)
+
+    def check(self, x: Any, kind: ElementType) -> None:
+        """Check that integers are within their type: ciphertexts do not wrap as it does."""
+        if not kind.is_integer:
+            return
+        span = x.span if isinstance(x, Bound) else x
+        if not (kind.limits.low <= span.low and span.high <= kind.limits.high):
+            raise DoesNotFitError(
+                f"numbers from {span.low:,} to {span.high:,} do not fit in {kind.name}: convert "
+                "operands to a wider type before, or declare narrower ranges"
+            )
+
+
+def _product(x: Bound, y: Bound) -> Span:
+    return x.span.squared() if x is y else x.span * y.span
+
+
+@dataclass(slots=True)
+class Seen:
+    """The largest numbers that a draft has come by, by level and whether they are products."""
+
+    largest: dict[tuple[int, bool], float] = field(default_factory=dict)
+
+    def note(self, x: Bound) -> Bound:
+        """Note a column, and return it."""
+        at = x.level, x.pending
+        self.largest[at] = max(self.largest.get(at, 0.0), x.size)
+        return x
+
+    @property
+    def depth(self) -> int:
+        """How many products one after the other there are."""
+        return -min((level for level, _ in self.largest), default=0)
+
+    def head(self) -> float:
+        """Return how large numbers are where there is least room for them."""
+        last = [(-self.depth, False), (1 - self.depth, True)]
+        return max((self.largest.get(at, 0.0) for at in last), default=0.0)
+
+
+class CkksBounds(Bounds):
+    """Errors and levels of CKKS (Cheon, Kim, Kim, Song, ASIACRYPT 2017, lemmas 1 to 4)."""
+
+    def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
+        super().__init__(parameters, draft=draft)
+        self.seen = Seen()
+        self.scale = 2.0**parameters.plain
+        self.rescaling = 1.01 * self.rounding / self.scale
+
+    def encrypted(self, span: Span) -> Bound:
+        """Return what is known of a fresh ciphertext."""
+        error = (self.fresh + self.encoding) / self.scale + span.largest * FLOAT
+        return self._fits(Bound(span, error, 0 if self.draft else self.parameters.levels))
+
+    def add(self, x: Bound, y: Bound) -> Bound:
+        """Add two columns, at the lower level of both."""
+        x, y = self._aligned(x, y)
+        error = max(x.error + y.error, self.fresh / self.scale)  # zeros are encrypted anew
+        return self._fits(replace(x, span=x.span + y.span, error=error))
+
+    def add_plain(self, x: Bound, y: Any) -> Bound:
+        """Add plain numbers."""
+        span, rows = span_of(y)
+        error = x.error + self._encoded(span, rows, self.scale * (self.scale if x.pending else 1))
+        return self._fits(replace(x, span=x.span + span, error=error))
+
+    def multiply(self, x: Bound, y: Bound) -> Bound:
+        """Multiply two columns."""
+        a, b = self._aligned(self.settle(x), self.settle(y))
+        error = a.error * b.size + b.error * a.span.largest + self.switching / self.scale**2
+        return self._multiplied(a, Bound(_product(x, y), error, a.level, True))
+
+    def multiply_plain(self, x: Bound, y: Any) -> Bound:
+        """Multiply by plain numbers."""
+        x = self.settle(x)
+        span, rows = span_of(y)
+        error = x.error * span.largest + x.size * self._encoded(span, rows, self.scale)
+        error += self.fresh / self.scale**2  # of zeros, which are encrypted anew
+        return self._multiplied(x, Bound(x.span * span, error, x.level, True))
+
+    def settle(self, x: Bound) -> Bound:
+        """Rescale a product, which takes a level."""
+        if not x.pending:
+            return x
+        return self._fits(Bound(x.span, x.error + self.rescaling, x.level - 1))
+
+    def result(self, x: Bound) -> Bound:
+        """Return what is known of a result, to which an encryption of zero is added."""
+        x = self.settle(x)
+        return replace(x, error=x.error + self.fresh / self.scale + x.size * FLOAT)
+
+    def _encoded(self, span: Span, rows: bool, scale: float) -> float:
+        return (self.encoding if rows else 1.0) / scale + span.largest * FLOAT
+
+    def _aligned(self, x: Bound, y: Bound) -> tuple[Bound, Bound]:
+        if x.pending != y.pending or x.level != y.level:
+            x, y = self.settle(x), self.settle(y)
+        level = min(x.level, y.level)
+        return self._lowered(x, level), self._lowered(y, level)
+
+    def _lowered(self, x: Bound, level: int) -> Bound:
+        if x.level == level:
+            return x
+        return replace(x, level=level, error=x.error + x.size / self.scale + self.rescaling)
+
+    def _multiplied(self, x: Bound, made: Bound) -> Bound:
+        if not self.draft and x.level < 1:
+            raise DoesNotFitError(
+                f"it is one product more than its parameters have levels for "
+                f"({self.parameters.levels})"
+            )
+        return self._fits(made)
+
+    def _fits(self, x: Bound) -> Bound:
+        if self.draft:
+            return self.seen.note(x)
+        primes, scale = self.parameters.primes, self.parameters.plain
+        have = sum(primes[: x.level + 1]) - (2 * scale if x.pending else scale) - 1.01
+        if math.log2(max(x.size, 2.0**-1000)) > have:
+            raise DoesNotFitError(
+                f"numbers up to {x.size:.4g} do not fit in its modulus, which has room for "
+                f"{2.0**have:.4g}"
+            )
+        return x
+
+
+class BfvBounds(Bounds):
+    """Noise of BFV (Costache, Laine, Player, ESORICS 2020, section 3)."""
+
+    def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
+        super().__init__(parameters, draft=draft)
+        n, t = parameters.degree, 2.0**parameters.plain
+        modulus = 2.0 ** (sum(parameters.primes[:-1]) - 0.01 * len(parameters.primes))
+        self.unit = t / modulus
+        self.growth = t * math.sqrt(3 * n + 2 * n * n)
+        self.products = self.unit * math.sqrt(3 * n + 2 * n * n + 4 * n**3 / 3)
+        self.vector = t * self.encoding
+        self.added = self.unit * n  # rounding of what is added
+
+    def encrypted(self, span: Span) -> Bound:
+        """Return what is known of a fresh ciphertext."""
+        return Bound(span, self.unit * self.fresh + self.added)
+
+    def add(self, x: Bound, y: Bound) -> Bound:
+        """Add two columns."""
+        noise = max(x.error + y.error, self.unit * self.fresh)  # zeros are encrypted anew
+        return Bound(x.span + y.span, noise, pending=x.pending or y.pending)
+
+    def add_plain(self, x: Bound, y: Any) -> Bound:
+        """Add plain numbers."""
+        return replace(x, span=x.span + span_of(y)[0], error=x.error + self.added)
+
+    def multiply(self, x: Bound, y: Bound) -> Bound:
+        """Multiply two columns."""
+        a, b = self.settle(x).error, self.settle(y).error
+        noise = self.growth * (a + b) + 3 * a * b + self.products
+        return self._fits(Bound(_product(x, y), noise, pending=True))
+
+    def multiply_plain(self, x: Bound, y: Any) -> Bound:
+        """Multiply by plain numbers."""
+        span, rows = span_of(y)
+        x = self.settle(x)
+        by = self.vector if rows else max(span.largest, 1.0)
+        return self._fits(Bound(x.span * span, x.error * by + self.unit * self.fresh))
+
+    def settle(self, x: Bound) -> Bound:
+        """Relinearize a product."""
+        if not x.pending:
+            return x
+        return self._fits(Bound(x.span, x.error + self.unit * self.switching))
+
+    def result(self, x: Bound) -> Bound:
+        """Return what is known of a result, to which an encryption of zero is added."""
+        x = self.settle(x)
+        return self._fits(replace(x, error=x.error + self.unit * self.fresh))
+
+    def _fits(self, x: Bound) -> Bound:
+        if not self.draft and budget_of(x.error) < BUDGET:
+            raise DoesNotFitError(
+                f"its noise leaves {budget_of(x.error)} bits of budget, and {BUDGET} are needed"
+            )
+        return x
+
+
+def budget_of(noise: float) -> int:
+    """Return the bits of noise budget that an invariant noise leaves at least."""
+    return math.floor(-math.log2(2 * noise)) if noise > 0 else 1000
+
+
+def noise_of(budget: int) -> float:
+    """Return the noise that leaves a budget; the inverse of :func:`budget_of`."""
+    return 2.0 ** -(budget + 1)
+
+
+def bounds_of(parameters: Parameters) -> Bounds:
+    """Return the bounds of a scheme."""
+    return CkksBounds(parameters) if parameters.scheme == "ckks" else BfvBounds(parameters)

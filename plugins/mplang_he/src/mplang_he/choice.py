@@ -1,0 +1,169 @@
+"""Choice of parameters: the smallest ones that have room for a function. Imports JAX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from mplang_he.bounds import BfvBounds, Bound, Bounds, CkksBounds, DoesNotFitError
+from mplang_he.columns import Columns
+from mplang_he.interpreter import Interpreter, OpError, Value, all_columns
+from mplang_he.parameters import BFV_PRIMES, MAX_PRIME, MODULUS_BITS, Parameters, Scheme, plain_bits
+from mplang_he.spans import Span
+
+PRECISION = 1e-4
+"""Error of a result of CKKS at most, as part of the largest number that ranges allow."""
+
+MAX_SCALE = 50
+
+GOOD_SCALE = 35
+"""Bits of the scale of what is encrypted for no function that is known."""
+
+Arguments = Callable[[Any], Sequence[Value]]
+"""Returns the arguments of a function, of columns that bounds made."""
+
+
+class Circuit(NamedTuple):
+    """A function with what is known of its operands.
+
+    Attributes:
+        module: with its calls inlined, and its ops numbered.
+        arguments: makes them.
+    """
+
+    module: ir.Module
+    arguments: Arguments
+
+    def run(self, bounds: Bounds) -> list[Value]:
+        """Run it on bounds, and finish its results.
+
+        Raises:
+            OpError: an op does not fit.
+        """
+        made = Interpreter(bounds).run(self.module, self.arguments(bounds))
+        return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
+
+
+def choose(scheme: Scheme, circuit: Circuit) -> Parameters:
+    """Return the smallest parameters that have room for a function.
+
+    Raises:
+        OpError: there are none; says which op does not fit in the largest ones.
+    """
+    return _ckks(circuit) if scheme == "ckks" else _bfv(circuit)
+
+
+def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
+    """Return the smallest parameters that have room for some products of numbers up to a limit.
+
+    Args:
+        scheme: of the ciphertexts.
+        levels: how many products there are one after the other.
+        limit: how large all results are.
+
+    Raises:
+        DoesNotFitError: there are none.
+    """
+    span = Span(-limit, limit)
+    for degree in MODULUS_BITS:
+        if scheme == "ckks":
+            made = ckks_parameters(degree, levels, limit)
+            if made is not None and made.plain >= GOOD_SCALE:
+                return made
+            continue
+        bits = max(_plain_modulus(math.ceil(limit)), plain_bits(degree))
+        if bits <= MAX_PRIME:
+            made = Parameters("bfv", degree, tuple(BFV_PRIMES[degree]), bits)
+            if _has_room(BfvBounds(made), span, levels):
+                return made
+    raise DoesNotFitError(
+        f"no parameters have room for {levels} products one after the other of numbers up to "
+        f"{limit:g}"
+    )
+
+
+def _has_room(bounds: BfvBounds, span: Span, levels: int) -> bool:
+    """Return whether noise leaves a budget after some products."""
+    try:
+        made = bounds.encrypted(span)
+        for _ in range(levels):
+            made = bounds.settle(bounds.multiply(made, made))
+        bounds.result(made)
+    except DoesNotFitError:
+        return False
+    return True
+
+
+def _plain_modulus(largest: int) -> int:
+    """Return the bits of a prime that has numbers up to a size, either way."""
+    return (2 * largest + 1).bit_length() + 1
+
+
+def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | None:
+    """Return parameters of CKKS with a number of levels, or ``None``.
+
+    Args:
+        degree: of the polynomials.
+        levels: how many products there are one after the other.
+        largest: how large numbers are.
+    """
+    head = max(2, math.ceil(math.log2(max(largest, 1.0)) + 2.2))
+    scale = min((MODULUS_BITS[degree] - 2 * head) // (levels + 2), MAX_PRIME - head, MAX_SCALE)
+    if scale < plain_bits(degree) + 2:
+        return None
+    return Parameters("ckks", degree, (scale + head, *[scale] * levels, scale + head), scale)
+
+
+def _ckks(circuit: Circuit) -> Parameters:
+    draft = CkksBounds(Parameters("ckks", 32768, (60, 40, 60), 40), draft=True)
+    circuit.run(draft)
+    levels, largest = draft.seen.depth, draft.seen.head()
+    error: ValueError = DoesNotFitError(
+        f"it has {levels} products one after the other, of numbers up to {largest:.4g}: no "
+        f"modulus of {MODULUS_BITS[32768]} bits has room for that"
+    )
+    for degree in MODULUS_BITS:
+        made = ckks_parameters(degree, levels, largest)
+        if made is None:
+            continue
+        try:
+            worst = max(map(_relative, all_columns(circuit.run(CkksBounds(made)))), default=0.0)
+        except (OpError, DoesNotFitError) as found:
+            error = found
+            continue
+        if worst <= PRECISION:
+            return made
+        error = DoesNotFitError(
+            f"its result may be off by {worst:.2g} of the largest number that its ranges allow, "
+            f"and {PRECISION:.0g} is the most"
+        )
+    raise error
+
+
+def _relative(x: Bound) -> float:
+    return x.error / max(x.span.largest, 2.0**-20)
+
+
+def _bfv(circuit: Circuit) -> Parameters:
+    draft = BfvBounds(Parameters("bfv", 32768, tuple(BFV_PRIMES[32768]), 20), draft=True)
+    results = all_columns(circuit.run(draft))
+    largest = max((int(each.span.largest) for each in results), default=0)
+    bits = _plain_modulus(largest)
+    if bits > MAX_PRIME:
+        raise DoesNotFitError(
+            f"its results have {bits} bits, and a plain modulus has {MAX_PRIME}: declare narrower "
+            "ranges"
+        )
+    error: ValueError = DoesNotFitError("no parameters have room for it")
+    for degree, primes in BFV_PRIMES.items():
+        made = Parameters("bfv", degree, tuple(primes), max(bits, plain_bits(degree)))
+        try:
+            circuit.run(BfvBounds(made))
+        except (OpError, DoesNotFitError) as found:
+            error = found
+        else:
+            return made
+    raise error

@@ -1,0 +1,179 @@
+"""Functions on ciphertexts, by their code: parameters, and types of results. Imports JAX late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mplang_stablehlo import read
+
+from mplang_core import TensorType
+from mplang_he.parameters import Parameters, Scheme
+from mplang_he.types import HeCiphertextType, outward
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from mplang_he.bounds import Bound
+    from mplang_he.choice import Circuit
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Operand of a function.
+
+    Attributes:
+        type: of the tensor.
+        low: no number is smaller.
+        high: no number is larger.
+        sealed: its ciphertext, if it is one already.
+        encrypted: whether it is one, or is to be.
+    """
+
+    type: TensorType
+    low: float
+    high: float
+    sealed: HeCiphertextType | None = None
+    encrypted: bool = False
+
+
+@lru_cache(256)
+def parameters_for(code: bytes, scheme: Scheme, operands: tuple[Given, ...]) -> Parameters:
+    """Return the smallest parameters that have room for a function.
+
+    Args:
+        code: of the function, compressed StableHLO.
+        scheme: of the ciphertexts.
+        operands: none of which is sealed.
+
+    Raises:
+        OpError: an op has no room, or is none of ciphertexts.
+        DoesNotFitError: a result has no room.
+    """
+    from mplang_he.choice import choose
+
+    return choose(scheme, _circuit(code, operands))
+
+
+@lru_cache(256)
+def roomy_parameters(scheme: Scheme, levels: int, limit: float) -> Parameters:
+    """Return the smallest parameters that have room for some products of numbers up to a limit.
+
+    Raises:
+        ValueError: there are none.
+    """
+    from mplang_he.choice import with_room
+
+    return with_room(scheme, levels, limit)
+
+
+@lru_cache(256)
+def results_of(
+    code: bytes, parameters: Parameters, operands: tuple[Given, ...]
+) -> tuple[HeCiphertextType, ...]:
+    """Return the types of a function's results.
+
+    Args:
+        code: of the function, compressed StableHLO.
+        parameters: of the ciphertexts.
+        operands: those that are encrypted are sealed.
+
+    Raises:
+        OpError: an op has no room, or is none of ciphertexts.
+        ValueError: the code is none, or takes other operands.
+    """
+    from mplang_stablehlo import signature_of
+
+    from mplang_he.bounds import bounds_of
+    from mplang_he.columns import Columns
+
+    takes, gives = signature_of(code)
+    found = tuple(each.type for each in operands)
+    if found != takes:
+        raise ValueError(f"the code takes {[*map(str, takes)]}, got {[*map(str, found)]}")
+    made = _circuit(code, operands).run(bounds_of(parameters))
+    types = []
+    for kind, value in zip(gives, made, strict=True):
+        if not isinstance(value, Columns):
+            raise ValueError(
+                "a result does not depend on what is encrypted: compute it at the party that has "
+                "its operands, on its own device"
+            )
+        assert isinstance(kind, TensorType)
+        types.append(_type(kind, parameters, value.axis, value.cells.ravel().tolist()))
+    return tuple(types)
+
+
+def _type(
+    kind: TensorType, parameters: Parameters, axis: int, columns: Sequence[Bound]
+) -> HeCiphertextType:
+    """Return the type of a result, by the worst of its columns."""
+    from mplang_he.bounds import budget_of
+
+    low = min((each.span.low for each in columns), default=0)
+    high = max((each.span.high for each in columns), default=0)
+    error = max((each.error for each in columns), default=0.0)
+    is_ckks = parameters.scheme == "ckks"
+    left = min((each.level for each in columns), default=0) if is_ckks else budget_of(error)
+    ends = outward(low, up=False), outward(high, up=True)
+    return HeCiphertextType(
+        kind, parameters, axis, min(left, 1000), *ends, outward(error, up=True) if is_ckks else 0.0
+    )
+
+
+def fresh(kind: TensorType, parameters: Parameters, low: float, high: float) -> HeCiphertextType:
+    """Return the type of a tensor that was just encrypted, with its rows along the first axis."""
+    from mplang_he.bounds import bounds_of
+    from mplang_he.spans import Span
+
+    bound = bounds_of(parameters).encrypted(Span(low, high))
+    return _type(kind, parameters, 0, [bound])
+
+
+def _circuit(code: bytes, operands: Sequence[Given]) -> Circuit:
+    from mplang_he.choice import Circuit
+    from mplang_he.columns import Columns
+    from mplang_he.spans import Span, repeated
+
+    def arguments(bounds: Any) -> Sequence[Any]:
+        made: list[Any] = []
+        for each in operands:
+            span = Span(each.low, each.high)
+            if not each.encrypted:
+                made.append(repeated(span, each.type.shape))
+                continue
+            bound = bounds.encrypted(span) if each.sealed is None else _bound(bounds, each.sealed)
+            axis = 0 if each.sealed is None else each.sealed.axis
+            shape = each.type.shape[:axis] + each.type.shape[axis + 1 :]
+            cells = np.empty(shape, object)
+            cells.fill(bound)
+            made.append(Columns(cells, axis, each.type.shape[axis]))
+        return made
+
+    return Circuit(module_of(code), arguments)
+
+
+def _bound(bounds: Any, kind: HeCiphertextType) -> Bound:
+    from mplang_he.bounds import Bound, noise_of
+    from mplang_he.spans import Span
+
+    span = Span(kind.low, kind.high)
+    if kind.parameters.scheme == "ckks":
+        return Bound(span, kind.error, kind.left)
+    return Bound(span, noise_of(kind.left))
+
+
+def module_of(code: bytes) -> ir.Module:
+    """Return the module of a code, of ops that ciphertexts have, with its calls inlined.
+
+    Raises:
+        OpRefusedError: it has another op.
+    """
+    from mplang_stablehlo.ext import prepare
+
+    from mplang_he.admission import HE
+
+    return prepare(HE.admit(read(code)))

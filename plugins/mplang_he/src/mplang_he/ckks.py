@@ -1,0 +1,28 @@
+"""Plugin hooks of `mplang_he` for the dialect ``ckks``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
+from mplang_he import ops
+from mplang_he.plugin import late
+
+
+@hookimpl
+def mplang_feops() -> Sequence[Feop]:
+    """Return the ops of the scheme."""
+    return ops.CKKS
+
+
+@hookimpl
+def mplang_dialects() -> Sequence[Dialect]:
+    """Return the dialect ``ckks``."""
+    return [Dialect("ckks", ops=[ops.CKKS_RUN])]
+
+
+@hookimpl
+def mplang_kernels() -> Sequence[KernelSpec]:
+    """Return the kernels, whose library runs in a process of its own."""
+    names = ("encrypt", "decrypt", "run")
+    return [KernelSpec([f"ckks.{name}"], late(name), native="he") for name in names]

@@ -1,0 +1,210 @@
+"""What runs with the library: in a process of its own on a worker, in this one on a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import tenseal.sealapi as seal
+
+from mplang_he.circuit import module_of
+from mplang_he.columns import Columns
+from mplang_he.interpreter import Interpreter
+from mplang_he.library import bfv, ckks
+from mplang_he.library.columns import Column, SealColumns
+from mplang_he.library.context import Context, context_of, loaded, saved
+from mplang_he.parameters import Parameters
+from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Array: TypeAlias = np.ndarray[Any, Any]
+
+CACHED = 8  # keys that are kept, which take time to load
+
+
+class Answer(NamedTuple):
+    """Answer of a method.
+
+    Attributes:
+        about: plain data.
+        buffers: bytes.
+    """
+
+    about: Mapping[str, Any]
+    buffers: list[bytes]
+
+
+def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Answer:
+    """Run a method.
+
+    Args:
+        method: ``keygen``, ``encrypt``, ``decrypt`` or ``run``.
+        args: parameters, shapes.
+        buffers: keys, ciphertexts and plain numbers.
+
+    Raises:
+        ValueError: there is no such method, or an operand is none.
+    """
+    known = _METHODS.get(method)
+    if known is None:
+        raise ValueError(f"there is no op {method!r} on ciphertexts")
+    params = args.get("parameters")
+    if not isinstance(params, list | tuple) or len(params) != 4:
+        raise ValueError("it takes parameters of a scheme")
+    scheme, degree, primes, plain = params
+    parameters = Parameters.from_params((scheme, degree, tuple(primes), plain))
+    return known(context_of(parameters), args, [bytes(each) for each in buffers])
+
+
+def _keygen(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+    made = seal.KeyGenerator(ctx.seal)
+    public, relin = seal.PublicKey(), seal.RelinKeys()
+    made.create_public_key(public)
+    made.create_relin_keys(relin)
+    return Answer({}, [saved(each) for each in (made.secret_key(), public, relin)])
+
+
+def _encrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+    """Encrypt numbers, which come column by column."""
+    key, plain = _some(buffers, 2)
+    rows = _count(args, "rows", MAX_ROWS)
+    columns = _columns(ctx, rows, key)
+    numbers = np.frombuffer(plain, "<f8" if _is_ckks(ctx) else "<i8")
+    if numbers.size % rows:
+        raise ValueError("each column has as many rows")
+    made = [columns.encrypted(each) for each in numbers.reshape(-1, rows)]
+    return Answer({}, [saved(block) for each in made for block in each.blocks])
+
+
+def _decrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+    """Return numbers, column by column, and of BFV the noise budget that is left."""
+    secret, *parts = buffers
+    rows = _count(args, "rows", MAX_ROWS)
+    decryptor = _decryptor(ctx.parameters, secret)
+    found: list[Array] = []
+    budgets = [1000]
+    for column in _loaded(ctx, parts, rows):
+        if _is_ckks(ctx):
+            found.append(ckks.decrypted(ctx, decryptor, column)[:rows])
+        else:
+            numbers, budget = bfv.decrypted(ctx, decryptor, column)
+            found.append(numbers[:rows])
+            budgets.append(budget)
+    data = np.concatenate(found) if found else np.empty(0)
+    kind = "<f8" if _is_ckks(ctx) else "<i8"
+    return Answer({"budget": min(budgets)}, [data.astype(kind).tobytes()])
+
+
+def _run(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+    """Run a function.
+
+    ``args`` has ``operands``: for each the axis of rows, ``-1`` of a plain one, its shape, and how
+    many ciphertexts it has, 0 of a plain one.
+    """
+    key, relin, code, *parts = buffers
+    operands = args.get("operands")
+    if not isinstance(operands, list | tuple):
+        raise ValueError("it takes a list of operands")
+    rows = _count(args, "rows", MAX_ROWS)
+    columns, given = _columns(ctx, rows, key, relin), iter(parts)
+    values: list[Columns | Array] = []
+    for axis, shape, count in operands:
+        if axis < 0:
+            values.append(_plain(ctx, next(given, b""), tuple(shape)))
+            continue
+        blocks = [part for _, part in zip(range(count), given, strict=False)]
+        cells = np.empty(len(blocks) // len(columns.starts), object)
+        cells[:] = _loaded(ctx, blocks, rows)
+        values.append(Columns(cells.reshape(shape[:axis] + shape[axis + 1 :]), axis, rows))
+    made = Interpreter(columns).run(module_of(code), values)
+    results = [cell for each in made if isinstance(each, Columns) for cell in each.cells.flat]
+    done = [columns.result(each) for each in results]
+    return Answer({}, [saved(block) for each in done for block in each.blocks])
+
+
+_METHODS: Mapping[str, Callable[[Context, Mapping[str, Any], Sequence[bytes]], Answer]] = {
+    "keygen": _keygen,
+    "encrypt": _encrypt,
+    "decrypt": _decrypt,
+    "run": _run,
+}
+
+
+def _plain(ctx: Context, data: bytes, shape: tuple[int, ...]) -> Array:
+    numbers = np.frombuffer(data, "<f8" if _is_ckks(ctx) else "<i8")
+    return numbers.reshape(shape)
+
+
+def _loaded(ctx: Context, parts: Sequence[bytes], rows: int) -> list[Column]:
+    """Return columns of what came from a peer; SEAL checks each ciphertext.
+
+    Raises:
+        ValueError: it is none of these parameters, at none of their levels.
+    """
+    blocks = -(-rows // ctx.parameters.slots)
+    if len(parts) % blocks or len(parts) > MAX_CIPHERTEXTS:
+        raise ValueError(f"each column has {blocks} ciphertexts")
+    found = [loaded(seal.Ciphertext, ctx, part) for part in parts]
+    columns = []
+    for i in range(0, len(found), blocks):
+        levels = {_level(ctx, each) for each in found[i : i + blocks]}
+        if len(levels) != 1:
+            raise ValueError("ciphertexts of a column are at one level")
+        columns.append(Column(found[i : i + blocks], levels.pop()))
+    return columns
+
+
+def _level(ctx: Context, ciphertext: Any) -> int:
+    """Return the level of a ciphertext.
+
+    Raises:
+        ValueError: it has none, or another scale or size than those of its level.
+    """
+    if ciphertext.size() != 2 or ciphertext.is_transparent():
+        raise ValueError("a ciphertext has two polynomials, and shows nothing")
+    ids = [tuple(each) for each in ctx.ids]
+    if tuple(ciphertext.parms_id()) not in ids:
+        raise ValueError("a ciphertext is at a level of its parameters")
+    level = ids.index(tuple(ciphertext.parms_id()))
+    if not _is_ckks(ctx):
+        return 0
+    if ciphertext.scale != ctx.scales[level]:
+        raise ValueError("a ciphertext has the scale of its level")
+    return level
+
+
+def _columns(ctx: Context, rows: int, key: bytes, relin: bytes | None = None) -> SealColumns:
+    kind = ckks.CkksColumns if _is_ckks(ctx) else bfv.BfvColumns
+    public = _key(ctx.parameters, "PublicKey", key)
+    switching = None if relin is None else _key(ctx.parameters, "RelinKeys", relin)
+    return kind(ctx, rows, public, switching)
+
+
+@lru_cache(CACHED)
+def _key(parameters: Parameters, kind: str, data: bytes) -> Any:
+    return loaded(getattr(seal, kind), context_of(parameters), data)
+
+
+@lru_cache(CACHED)
+def _decryptor(parameters: Parameters, secret: bytes) -> Any:
+    ctx = context_of(parameters)
+    return seal.Decryptor(ctx.seal, loaded(seal.SecretKey, ctx, secret))
+
+
+def _is_ckks(ctx: Context) -> bool:
+    return ctx.parameters.scheme == "ckks"
+
+
+def _some(buffers: Sequence[bytes], count: int) -> Sequence[bytes]:
+    if len(buffers) != count:
+        raise ValueError(f"it takes {count} buffers, got {len(buffers)}")
+    return buffers
+
+
+def _count(args: Mapping[str, Any], name: str, most: int) -> int:
+    found = args.get(name)
+    if type(found) is not int or not 1 <= found <= most:
+        raise ValueError(f"{name} is a number from 1 to {most}, got {found!r}")
+    return found

@@ -1,0 +1,190 @@
+"""Functions on an HE device: what of their operands is encrypted, where, and with what room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import mplang_core as mp
+from mplang_core import FeProgram, Mask, MPObject, TensorType, fe_materialize
+from mplang_core.ext import (
+    Device,
+    FeCapabilityError,
+    Operand,
+    TraceError,
+    at,
+    caller,
+    flatten,
+    run_program,
+    the_holder,
+    unflatten,
+)
+from mplang_he.circuit import Given, parameters_for
+from mplang_he.config import HeConfig
+from mplang_he.keys import keys_of
+from mplang_he.operands import (
+    check_rows,
+    encrypted,
+    is_at_evaluator,
+    range_of,
+    scheme_of,
+    tensor_of,
+)
+from mplang_he.ops import BFV, CKKS
+from mplang_he.parameters import Parameters
+from mplang_he.types import HeCiphertextType
+
+
+def takes(device: Device, values: Sequence[MPObject]) -> bool:
+    """Return whether a function of values runs on a device: any function on one of kind HE."""
+    return isinstance(device.config, HeConfig)
+
+
+def run(
+    device: Device, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run a function of arrays on ciphertexts, at the evaluator.
+
+    Operands that the evaluator has in plain stay plain; others are encrypted at their parties.
+
+    Args:
+        device: of kind HE.
+        fn: a function of arrays.
+        args: its arguments: values, nests of them, literals.
+        kwargs: its keyword arguments, literals.
+
+    Returns:
+        The nest of its results, encrypted at the evaluator.
+
+    Raises:
+        TraceError: ciphertexts cannot do an op, or no parameters have room for it; shows the line
+            of it, and the devices that could.
+    """
+    program = _compiled(device, fn, args, kwargs)
+    operands = [_operand(device, each) for each in _inputs(device, program)]
+    code = program.pfunc.attrs["code"]
+    parameters = _parameters(device, program, code, operands)
+    ctx = mp.cur_ctx()
+    keys = keys_of(ctx, device, parameters)
+    _, _, run_op = CKKS if parameters.scheme == "ckks" else BFV
+    evaluator = keys.evaluator
+    there = [
+        each.value
+        if each.owner is None
+        else encrypted(each.value, each.owner, keys, (each.given.low, each.given.high))
+        for each in operands
+    ]
+    ends = tuple((each.given.low, each.given.high) for each in operands if not each.given.encrypted)
+    try:
+        made = run_op(
+            *there,
+            keys.public_at(evaluator),
+            keys.relin_at(evaluator),
+            program=dict(program.pfunc.attrs),
+            ranges=ends,
+        )
+    except (ValueError, TypeError) as error:
+        _refuse(device, code, error)
+    return unflatten(program.out_tree, list(run_program(made, Mask.of(evaluator))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """Operand of a function.
+
+    Attributes:
+        value: it.
+        given: what is known of it.
+        owner: who encrypts it; ``None`` if it is encrypted, or plain at the evaluator.
+    """
+
+    value: MPObject
+    given: Given
+    owner: int | None = None
+
+
+def _compiled(
+    device: Device, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> FeProgram:
+    """Compile a function as one of plain arrays."""
+    leaves, spec = flatten((tuple(args), dict(kwargs)))
+    here = [_plain_operand(device, each) for each in leaves]
+    positional, named = unflatten(spec, here)
+    program = fe_materialize(fn, *positional, frontends=device.frontends, **named)
+    if program.pfunc.fn_type != "jax.run":
+        raise FeCapabilityError(
+            f"{at()}{device} runs functions of arrays, which JAX compiles; got one of "
+            f"{program.pfunc.fn_type}"
+        )
+    return program
+
+
+def _plain_operand(device: Device, leaf: Any) -> Any:
+    if isinstance(leaf, MPObject):
+        kind = leaf.base_type
+        plain = kind.inner if isinstance(kind, HeCiphertextType) else kind
+        if not isinstance(plain, TensorType):
+            raise TraceError(f"{at()}{device} takes tensors, got {leaf!r}")
+        return Operand(plain, leaf)
+    if hasattr(leaf, "shape"):
+        made = mp.constant(leaf, parties=device.config.evaluator)
+        return Operand(made.base_type, made)
+    return leaf
+
+
+def _inputs(device: Device, program: FeProgram) -> list[MPObject]:
+    """Return the operands of a program, and the arrays that it closes over, which are public."""
+    values = [each.value if isinstance(each, Operand) else each for each in program.inputs]
+    evaluator = device.config.evaluator
+    return [*values, *(mp.constant(each, parties=evaluator) for each in program.consts)]
+
+
+def _operand(device: Device, value: MPObject) -> _Operand:
+    kind = value.base_type
+    if isinstance(kind, HeCiphertextType):
+        if value.device != device:
+            raise TraceError(
+                f"{at()}{value!r} is on {value.device}, and its key is not that of {device}: what "
+                "is computed together is under one key"
+            )
+        return _Operand(value, Given(kind.inner, kind.low, kind.high, kind, True))
+    kind = tensor_of(value, device)
+    plain = is_at_evaluator(value, device)
+    if not plain:
+        check_rows(value, device)
+    given = Given(kind, *range_of(value, kind, device), encrypted=not plain)
+    return _Operand(value, given, None if plain else the_holder(value))
+
+
+def _parameters(
+    device: Device, program: FeProgram, code: bytes, operands: Sequence[_Operand]
+) -> Parameters:
+    """Return those of ciphertexts among the operands, or the smallest ones that have room."""
+    sealed = [each.given.sealed for each in operands if each.given.sealed is not None]
+    if sealed:
+        return sealed[0].parameters
+    if not any(each.given.encrypted for each in operands):
+        raise TraceError(
+            f"{at()}{device}: its evaluator has all operands in plain, so there is nothing to "
+            "encrypt: run the function on its own device"
+        )
+    try:
+        scheme = scheme_of(each.given.type for each in operands)
+        return parameters_for(code, scheme, tuple(each.given for each in operands))
+    except ValueError as error:
+        _refuse(device, code, error)
+
+
+def _refuse(device: Device, code: bytes, error: Exception) -> NoReturn:
+    """Raise the error of a function that ciphertexts cannot run, with its line."""
+    from mplang_stablehlo import read
+    from mplang_stablehlo.ext import line_at, parse
+
+    index = getattr(error, "index", None)
+    line = None if index is None else line_at(parse(read(code)), code, index, caller())
+    devices: Mapping[str, Any] = getattr(mp.cur_ctx().cluster_spec, "devices", {})
+    others = [name for name, spec in devices.items() if spec.kind == "SPU"]
+    could = f". {' or '.join(others)} could, on shares" if others else ""
+    prefix = at() if line is None else f"{line}: "
+    raise TraceError(f"{prefix}{device} cannot run this: {error}{could}") from None

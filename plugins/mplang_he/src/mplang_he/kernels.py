@@ -1,0 +1,156 @@
+"""Kernels of ``he``, ``bfv`` and ``ckks``. Error messages are public, and have no values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mplang_core.ext import KernelContext, KernelError, native_calls
+from mplang_he.ops import checked
+from mplang_he.parameters import Parameters
+from mplang_he.types import (
+    Ciphertexts,
+    HeCiphertextType,
+    HePrivateKey,
+    HePrivateKeyType,
+    HePublicKey,
+    HePublicKeyType,
+    HeRelinKeyType,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+def keygen(
+    ctx: KernelContext, *, scheme: str, degree: int, primes: tuple[int, ...], plain: int
+) -> tuple[HePrivateKey, HePublicKey, HePublicKey]:
+    """Generate a key pair, and relinearization keys."""
+    parameters = Parameters.from_params((scheme, degree, primes, plain))
+    _, made = _call(ctx, "keygen", parameters, {}, [])
+    if len(made) != 3:
+        raise KernelError(f"{ctx.op.opcode}: its process makes {len(made)} keys, not 3")
+    private = HePrivateKey(HePrivateKeyType(parameters), made[0])
+    public = HePublicKey(HePublicKeyType(parameters), made[1])
+    return private, public, HePublicKey(HeRelinKeyType(parameters), made[2])
+
+
+def encrypt(
+    ctx: KernelContext, x: Array, key: HePublicKey, *, low: float, high: float
+) -> Ciphertexts:
+    """Encrypt a tensor by columns.
+
+    Raises:
+        KernelError: a number is not within its range.
+    """
+    if not checked(x, low, high):
+        raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
+    kind = _result(ctx)
+    plain = _bytes(np.moveaxis(x, 0, -1), kind.parameters)
+    made = _call(ctx, "encrypt", kind.parameters, {"rows": kind.rows}, [key.data, plain])[1]
+    return _sealed(ctx, [kind], made)[0]
+
+
+def decrypt(ctx: KernelContext, x: Ciphertexts, key: HePrivateKey) -> Array:
+    """Decrypt a tensor.
+
+    Raises:
+        KernelError: no noise budget is left, or a number is beyond its type.
+    """
+    kind = x.type
+    about, made = _call(ctx, "decrypt", kind.parameters, {"rows": kind.rows}, [key.data, *x.parts])
+    is_bfv = kind.parameters.scheme == "bfv"
+    count, size = kind.rows * kind.count // kind.blocks, 8
+    if len(made) != 1 or len(made[0]) != size * count:
+        raise KernelError(f"{ctx.op.opcode}: it gives no {kind.inner}")
+    numbers = np.frombuffer(made[0], "<i8" if is_bfv else "<f8")
+    slack = 0 if is_bfv else 2 * kind.error + 1e-9 * max(abs(kind.low), abs(kind.high))
+    if (is_bfv and about.get("budget", 0) < 1) or not checked(
+        numbers, kind.low - slack, kind.high + slack
+    ):
+        raise KernelError(
+            f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left, so it is "
+            "encrypted under another key, or somebody gave another ciphertext than the program says"
+        )
+    dtype = kind.inner.dtype.numpy
+    if not is_bfv and dtype.kind != "f":
+        numbers = np.rint(numbers)
+    shape = (*kind.shape, kind.rows)
+    return np.moveaxis(numbers.reshape(shape), -1, kind.axis).astype(dtype)
+
+
+def run(
+    ctx: KernelContext,
+    *operands: Any,
+    program: Mapping[str, Any],
+    ranges: Sequence[tuple[float, float]],
+) -> Any:
+    """Run a function on ciphertexts.
+
+    Raises:
+        KernelError: a plain number is not within its range.
+    """
+    *values, key, relin = operands
+    ends, shapes, buffers = iter(ranges), [], [key.data, relin.data, program["code"]]
+    kind = next(each.type for each in values if isinstance(each, Ciphertexts))
+    for each in values:
+        if isinstance(each, Ciphertexts):
+            shapes.append((each.type.axis, each.type.inner.shape, len(each.parts)))
+            buffers += each.parts
+            continue
+        low, high = next(ends)
+        if not checked(each, low, high):
+            raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
+        shapes.append((-1, each.shape, 0))
+        buffers.append(_bytes(each, kind.parameters))
+    about = {"rows": kind.rows, "operands": shapes}
+    made = _call(ctx, "run", kind.parameters, about, buffers)[1]
+    types = [value.type for value in ctx.op.outputs]
+    results = _sealed(ctx, [each for each in types if isinstance(each, HeCiphertextType)], made)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _bytes(x: Array, parameters: Parameters) -> bytes:
+    kind = "<f8" if parameters.scheme == "ckks" else "<i8"
+    return np.ascontiguousarray(x.astype(kind)).tobytes()
+
+
+def _result(ctx: KernelContext) -> HeCiphertextType:
+    kind = ctx.op.outputs[0].type
+    assert isinstance(kind, HeCiphertextType)
+    return kind
+
+
+def _sealed(
+    ctx: KernelContext, kinds: Sequence[HeCiphertextType], made: Sequence[bytes]
+) -> list[Ciphertexts]:
+    """Return what the library made, as values of the types of the op."""
+    if sum(kind.count for kind in kinds) != len(made):
+        raise KernelError(f"{ctx.op.opcode}: its process gives {len(made)} ciphertexts")
+    parts, found = iter(made), []
+    for kind in kinds:
+        found.append(Ciphertexts(kind, tuple(next(parts) for _ in range(kind.count))))
+    return found
+
+
+def _call(
+    ctx: KernelContext,
+    method: str,
+    parameters: Parameters,
+    args: Mapping[str, Any],
+    buffers: Sequence[bytes],
+) -> tuple[Mapping[str, Any], list[bytes]]:
+    """Run something with the library, in the process that it has on a worker."""
+    args = {"parameters": parameters.params(), **args}
+    calls = native_calls(ctx)
+    if calls is not None:
+        about, made = calls.call(ctx.run, method, args, buffers)
+        return about, [bytes(each) for each in made]
+    from mplang_he import compute
+
+    try:
+        answer = compute.run(method, args, buffers)
+    except (ValueError, LookupError, RuntimeError) as error:
+        raise KernelError(f"{ctx.op.opcode}: {error}") from error
+    return answer.about, answer.buffers

@@ -1,0 +1,1 @@
+"""Ciphertexts by SEAL, by way of the low interface of tenseal."""

@@ -1,0 +1,148 @@
+"""Real columns: one of SEAL's ciphertexts for each block of rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tenseal.sealapi as seal
+
+from mplang_he.algebra import Algebra
+from mplang_he.library.context import Context
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Encrypted numbers. Its ciphertexts are never changed.
+
+    Attributes:
+        blocks: a ciphertext for each block of rows.
+        level: of CKKS, as :class:`mplang_he.bounds.Bound` has it.
+        pending: whether it is a product that is not finished.
+    """
+
+    blocks: list[Any]
+    level: int = 0
+    pending: bool = False
+
+
+class SealColumns(Algebra[Column]):
+    """What CKKS and BFV have in common.
+
+    Args:
+        ctx: of the parameters.
+        rows: how many rows there are.
+        public: the public key.
+        relin: the keys by which products are relinearized, where there are any.
+    """
+
+    def __init__(self, ctx: Context, rows: int, public: Any, relin: Any = None) -> None:
+        self.ctx, self.rows = ctx, rows
+        self.encryptor = seal.Encryptor(ctx.seal, public)
+        self.relin = relin
+        slots = ctx.parameters.slots
+        self.starts = range(0, rows, slots)
+
+    def plain(self, values: Array) -> Array:
+        """Return literals as they are."""
+        return values
+
+    def check(self, x: Any, kind: Any) -> None:
+        """Check nothing: bounds did."""
+
+    def add(self, x: Column, y: Column) -> Column:
+        """Add two columns."""
+        return self._sum([x, y], self.ctx.evaluator.add)
+
+    def sub(self, x: Column, y: Column) -> Column:
+        """Subtract two columns."""
+        return self._sum([x, y], self.ctx.evaluator.sub)
+
+    def total(self, terms: Iterable[Column]) -> Column:
+        """Add columns, at least one."""
+        more = iter(terms)
+        first, *rest = itertools.islice(more, 2)
+        total = self.add(first, rest[0]) if rest else first
+        for term in more:
+            if state(total) == state(term):
+                self._accumulate(total.blocks, term.blocks)
+            else:
+                total = self.add(total, term)
+        return total
+
+    def negate(self, x: Column) -> Column:
+        """Negate a column."""
+        return self._each(x, lambda block, _: made(self.ctx.evaluator.negate, block))
+
+    def encrypted(self, values: Array) -> Column:
+        """Encrypt numbers, one for each row."""
+        raise NotImplementedError
+
+    def result(self, x: Column) -> Column:
+        """Finish a result, and randomize it anew."""
+        x = self.settle(x)
+        return self.add(x, self.zero(x.level))
+
+    def zero(self, level: int | None = None) -> Column:
+        """Return an encryption of zeros."""
+        raise NotImplementedError
+
+    def _aligned(self, x: Column, y: Column) -> tuple[Column, Column]:
+        raise NotImplementedError
+
+    def _fresh(self, like: Any) -> Any:
+        """Return an encryption of zero in place of a ciphertext that shows its numbers."""
+        raise NotImplementedError
+
+    def _sum(self, terms: Sequence[Column], combine: Any) -> Column:
+        x, y = self._aligned(*terms)
+        blocks = [self._combined(combine, a, b) for a, b in zip(x.blocks, y.blocks, strict=True)]
+        return Column(blocks, *state(x))
+
+    def _accumulate(self, sums: list[Any], blocks: Sequence[Any]) -> None:
+        """Add to sums that nobody else has."""
+        for i, block in enumerate(blocks):
+            try:
+                self.ctx.evaluator.add_inplace(sums[i], block)
+            except RuntimeError as error:
+                sums[i] = self._zero_in_place(error, sums[i])
+
+    def _combined(self, combine: Any, x: Any, y: Any) -> Any:
+        try:
+            return made(combine, x, y)
+        except RuntimeError as error:
+            return self._zero_in_place(error, x)
+
+    def _zero_in_place(self, error: RuntimeError, like: Any) -> Any:
+        """Return a fresh encryption of what SEAL refuses to give: a zero that all can read."""
+        if "transparent" not in str(error):
+            raise error
+        return self._fresh(like)
+
+    def _each(self, x: Column, change: Any) -> Column:
+        return Column([change(block, i) for i, block in enumerate(x.blocks)], *state(x))
+
+    def block(self, y: Any, i: int) -> Any:
+        """Return the plain numbers of a block: one, or a list of them."""
+        values = np.asarray(y)
+        if not values.ndim:
+            return values.item()
+        start = self.starts[i]
+        return values[start : start + self.ctx.parameters.slots].tolist()
+
+
+def state(x: Column) -> tuple[int, bool]:
+    """Return what columns have alike that are added."""
+    return x.level, x.pending
+
+
+def made(function: Any, *operands: Any) -> Any:
+    """Return what a function of SEAL writes into its last operand."""
+    result = seal.Ciphertext()
+    function(*operands, result)
+    return result

@@ -1,0 +1,93 @@
+"""Spans: what numbers may be that nobody has yet. They add and multiply as numbers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """All numbers from one to another, both included.
+
+    Example:
+        >>> Span(-1, 2) * Span(3, 4) + Span(1, 1)
+        Span(low=-3, high=9)
+    """
+
+    low: float
+    high: float
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: Span) -> Span:
+        return Span(self.low - other.high, self.high - other.low)
+
+    def __neg__(self) -> Span:
+        return Span(-self.high, -self.low)
+
+    def __mul__(self, other: Span) -> Span:
+        ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Span(min(ends), max(ends))
+
+    def __or__(self, other: Span) -> Span:
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude."""
+        return max(abs(self.low), abs(self.high))
+
+    def squared(self) -> Span:
+        """Return the squares of the numbers."""
+        ends = sorted((self.low * self.low, self.high * self.high))
+        return Span(0 if self.low <= 0 <= self.high else ends[0], ends[1])
+
+    def inverse(self) -> Span | None:
+        """Return one over the numbers; ``None`` if 0 may be among them."""
+        return None if self.low <= 0 <= self.high else Span(1 / self.high, 1 / self.low)
+
+
+def spans_of(values: Array) -> Array:
+    """Return known numbers as spans of one number each.
+
+    Dimensions in which they repeat stay so.
+    """
+    few = np.empty(_once(values).shape, object)
+    for index, value in np.ndenumerate(_once(values)):
+        number = value.item() if isinstance(value, np.generic) else value
+        few[index] = Span(number, number)
+    return np.broadcast_to(few, values.shape)
+
+
+def repeated(span: Span, shape: tuple[int, ...]) -> Array:
+    """Return an array of one span, without a copy for each element."""
+    one = np.empty((1,) * len(shape), object)
+    one.fill(span)
+    return np.broadcast_to(one, shape)
+
+
+def elementwise(function: Any, *arrays: Array) -> Array:
+    """Apply a function of elements, once where all arrays repeat."""
+    shape = arrays[0].shape
+    same = [
+        all(array.strides[axis] == 0 for array in arrays) and shape[axis] > 1
+        for axis in range(len(shape))
+    ]
+    index = tuple(slice(0, 1) if each else slice(None) for each in same)
+    made = np.asarray(function(*(array[index] for array in arrays)))
+    return np.broadcast_to(made, shape)
+
+
+def _once(values: Array) -> Array:
+    """Return an array with one element along each dimension in which it repeats."""
+    index = tuple(
+        slice(0, 1) if stride == 0 and size > 1 else slice(None)
+        for stride, size in zip(values.strides, values.shape, strict=True)
+    )
+    return values[index]

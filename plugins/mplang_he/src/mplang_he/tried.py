@@ -1,0 +1,18 @@
+"""A try of SEAL, for ``mplang doctor``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mplang_he import compute
+from mplang_he.parameters import BFV_PRIMES
+
+
+def works() -> bool:
+    """Return whether numbers come back as they were encrypted."""
+    about = {"parameters": ("bfv", 4096, BFV_PRIMES[4096], 20), "rows": 3}
+    secret, public, _ = compute.run("keygen", about, []).buffers
+    numbers = np.array([1, -2, 3], "<i8")
+    sealed = compute.run("encrypt", about, [public, numbers.tobytes()]).buffers
+    (found,) = compute.run("decrypt", about, [secret, *sealed]).buffers
+    return bool((np.frombuffer(found, "<i8") == numbers).all())
