@@ -57,7 +57,7 @@ def encrypted(parameters, x, low, high):
 def decrypted(value):
     """Return the numbers in ciphertexts."""
     kind = value.type
-    about = {"parameters": kind.parameters.params(), "rows": kind.rows}
+    about = {"parameters": kind.parameters.params(), "rows": kind.rows, "count": kind.count}
     secret = keys(kind.parameters)[0].data
     (data,) = compute.run("decrypt", about, [secret, *value.parts]).buffers
     numbers = np.frombuffer(data, "<i8" if kind.parameters.scheme == "bfv" else "<f8")

@@ -163,7 +163,8 @@ class CkksBounds(Bounds):
     def add(self, x: Bound, y: Bound) -> Bound:
         """Add two columns, at the lower level of both."""
         x, y = self._aligned(x, y)
-        error = max(x.error + y.error, self.fresh / self.scale)  # zeros are encrypted anew
+        fresh = self.fresh / self.scale ** (2 if x.pending else 1)  # if what is added shows
+        error = x.error + y.error + fresh
         return self._fits(replace(x, span=x.span + y.span, error=error))
 
     def add_plain(self, x: Bound, y: Any) -> Bound:
@@ -251,7 +252,7 @@ class BfvBounds(Bounds):
 
     def add(self, x: Bound, y: Bound) -> Bound:
         """Add two columns."""
-        noise = max(x.error + y.error, self.unit * self.fresh)  # zeros are encrypted anew
+        noise = x.error + y.error + self.unit * self.fresh
         return Bound(x.span + y.span, noise, pending=x.pending or y.pending)
 
     def add_plain(self, x: Bound, y: Any) -> Bound:

@@ -11,11 +11,15 @@ from jaxlib.mlir import ir
 from mplang_he.bounds import BfvBounds, Bound, Bounds, CkksBounds, DoesNotFitError
 from mplang_he.columns import Columns
 from mplang_he.interpreter import Interpreter, OpError, Value, all_columns
-from mplang_he.parameters import BFV_PRIMES, MAX_PRIME, MODULUS_BITS, Parameters, Scheme, plain_bits
+from mplang_he.parameters import (
+    BFV_PRIMES,
+    MAX_PRIME,
+    MODULUS_BITS,
+    Parameters,
+    Scheme,
+    plain_modulus,
+)
 from mplang_he.spans import Span
-
-PRECISION = 1e-4
-"""Error of a result of CKKS at most, as part of the largest number that ranges allow."""
 
 MAX_SCALE = 50
 
@@ -47,13 +51,19 @@ class Circuit(NamedTuple):
         return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
 
 
-def choose(scheme: Scheme, circuit: Circuit) -> Parameters:
+def choose(scheme: Scheme, circuit: Circuit, precision: float) -> Parameters:
     """Return the smallest parameters that have room for a function.
+
+    Args:
+        scheme: of the ciphertexts.
+        circuit: the function.
+        precision: error of a result of CKKS at most, as part of the largest number that its range
+            allows.
 
     Raises:
         OpError: there are none; says which op does not fit in the largest ones.
     """
-    return _ckks(circuit) if scheme == "ckks" else _bfv(circuit)
+    return _ckks(circuit, precision) if scheme == "ckks" else _bfv(circuit)
 
 
 def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
@@ -74,8 +84,8 @@ def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
             if made is not None and made.plain >= GOOD_SCALE:
                 return made
             continue
-        bits = max(_plain_modulus(math.ceil(limit)), plain_bits(degree))
-        if bits <= MAX_PRIME:
+        bits = plain_modulus(degree, math.ceil(limit))
+        if bits is not None:
             made = Parameters("bfv", degree, tuple(BFV_PRIMES[degree]), bits)
             if _has_room(BfvBounds(made), span, levels):
                 return made
@@ -97,11 +107,6 @@ def _has_room(bounds: BfvBounds, span: Span, levels: int) -> bool:
     return True
 
 
-def _plain_modulus(largest: int) -> int:
-    """Return the bits of a prime that has numbers up to a size, either way."""
-    return (2 * largest + 1).bit_length() + 1
-
-
 def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | None:
     """Return parameters of CKKS with a number of levels, or ``None``.
 
@@ -110,14 +115,16 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
         levels: how many products there are one after the other.
         largest: how large numbers are.
     """
+    if not math.isfinite(largest):
+        return None
     head = max(2, math.ceil(math.log2(max(largest, 1.0)) + 2.2))
     scale = min((MODULUS_BITS[degree] - 2 * head) // (levels + 2), MAX_PRIME - head, MAX_SCALE)
-    if scale < plain_bits(degree) + 2:
+    if scale < degree.bit_length() + 8:
         return None
     return Parameters("ckks", degree, (scale + head, *[scale] * levels, scale + head), scale)
 
 
-def _ckks(circuit: Circuit) -> Parameters:
+def _ckks(circuit: Circuit, precision: float) -> Parameters:
     draft = CkksBounds(Parameters("ckks", 32768, (60, 40, 60), 40), draft=True)
     circuit.run(draft)
     levels, largest = draft.seen.depth, draft.seen.head()
@@ -134,32 +141,33 @@ def _ckks(circuit: Circuit) -> Parameters:
         except (OpError, DoesNotFitError) as found:
             error = found
             continue
-        if worst <= PRECISION:
+        if worst <= precision:
             return made
         error = DoesNotFitError(
             f"its result may be off by {worst:.2g} of the largest number that its ranges allow, "
-            f"and {PRECISION:.0g} is the most"
+            f"and {precision:g} is the most: say it by precision: of the device"
         )
     raise error
 
 
 def _relative(x: Bound) -> float:
-    return x.error / max(x.span.largest, 2.0**-20)
+    """Return how far off a result may be, as part of the largest number; of zeros nothing."""
+    return x.error / x.span.largest if x.span.largest else 0.0
 
 
 def _bfv(circuit: Circuit) -> Parameters:
-    draft = BfvBounds(Parameters("bfv", 32768, tuple(BFV_PRIMES[32768]), 20), draft=True)
+    draft = BfvBounds(Parameters("bfv", 32768, tuple(BFV_PRIMES[32768]), 24), draft=True)
     results = all_columns(circuit.run(draft))
     largest = max((int(each.span.largest) for each in results), default=0)
-    bits = _plain_modulus(largest)
-    if bits > MAX_PRIME:
-        raise DoesNotFitError(
-            f"its results have {bits} bits, and a plain modulus has {MAX_PRIME}: declare narrower "
-            "ranges"
-        )
-    error: ValueError = DoesNotFitError("no parameters have room for it")
+    error: ValueError = DoesNotFitError(
+        f"its results have {largest.bit_length()} bits, and a plain modulus has {MAX_PRIME - 2} at "
+        "most: declare narrower ranges"
+    )
     for degree, primes in BFV_PRIMES.items():
-        made = Parameters("bfv", degree, tuple(primes), max(bits, plain_bits(degree)))
+        bits = plain_modulus(degree, largest)
+        if bits is None:
+            continue
+        made = Parameters("bfv", degree, tuple(primes), bits)
         try:
             circuit.run(BfvBounds(made))
         except (OpError, DoesNotFitError) as found:

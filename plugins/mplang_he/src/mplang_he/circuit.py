@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +42,16 @@ class Given:
 
 
 @lru_cache(256)
-def parameters_for(code: bytes, scheme: Scheme, operands: tuple[Given, ...]) -> Parameters:
+def parameters_for(
+    code: bytes, scheme: Scheme, operands: tuple[Given, ...], precision: float
+) -> Parameters:
     """Return the smallest parameters that have room for a function.
 
     Args:
         code: of the function, compressed StableHLO.
         scheme: of the ciphertexts.
         operands: none of which is sealed.
+        precision: error of a result of CKKS at most, as part of the largest number in its range.
 
     Raises:
         OpError: an op has no room, or is none of ciphertexts.
@@ -55,7 +59,7 @@ def parameters_for(code: bytes, scheme: Scheme, operands: tuple[Given, ...]) -> 
     """
     from mplang_he.choice import choose
 
-    return choose(scheme, _circuit(code, operands))
+    return choose(scheme, _circuit(code, operands), precision)
 
 
 @lru_cache(256)
@@ -148,9 +152,9 @@ def _circuit(code: bytes, operands: Sequence[Given]) -> Circuit:
             bound = bounds.encrypted(span) if each.sealed is None else _bound(bounds, each.sealed)
             axis = 0 if each.sealed is None else each.sealed.axis
             shape = each.type.shape[:axis] + each.type.shape[axis + 1 :]
-            cells = np.empty(shape, object)
-            cells.fill(bound)
-            made.append(Columns(cells, axis, each.type.shape[axis]))
+            cells = np.empty(math.prod(shape), object)
+            cells[:] = [replace(bound) for _ in cells]  # a square is of one column with itself
+            made.append(Columns(cells.reshape(shape), axis, each.type.shape[axis]))
         return made
 
     return Circuit(module_of(code), arguments)

@@ -1,4 +1,4 @@
-"""Plugin hooks of `mplang_he` for the dialect ``ckks``."""
+"""Ops of the dialect ``ckks``, and plugin hooks for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
 from mplang_he import ops
 from mplang_he.plugin import late
+
+encrypt, decrypt, run = ops.CKKS
 
 
 @hookimpl
@@ -24,5 +26,7 @@ def mplang_dialects() -> Sequence[Dialect]:
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return the kernels, whose library runs in a process of its own."""
-    names = ("encrypt", "decrypt", "run")
-    return [KernelSpec([f"ckks.{name}"], late(name), native="he") for name in names]
+    return [
+        KernelSpec([f"ckks.{name}"], late(name), native="he")
+        for name in ("encrypt", "decrypt", "run")
+    ]

@@ -47,10 +47,12 @@ def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Answ
     Raises:
         ValueError: there is no such method, or an operand is none.
     """
-    known = _METHODS.get(method)
-    if known is None:
+    if method not in _METHODS:
         raise ValueError(f"there is no op {method!r} on ciphertexts")
-    params = args.get("parameters")
+    known, fields = _METHODS[method]
+    if args.keys() != {"parameters", *fields}:
+        raise ValueError(f"it takes parameters and {fields}, got {sorted(args)}")
+    params = args["parameters"]
     if not isinstance(params, list | tuple) or len(params) != 4:
         raise ValueError("it takes parameters of a scheme")
     scheme, degree, primes, plain = params
@@ -59,6 +61,7 @@ def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Answ
 
 
 def _keygen(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+    _some(buffers, 0)
     made = seal.KeyGenerator(ctx.seal)
     public, relin = seal.PublicKey(), seal.RelinKeys()
     made.create_public_key(public)
@@ -80,8 +83,8 @@ def _encrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
 
 def _decrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
     """Return numbers, column by column, and of BFV the noise budget that is left."""
-    secret, *parts = buffers
-    rows = _count(args, "rows", MAX_ROWS)
+    rows, count = _count(args, "rows", MAX_ROWS), _count(args, "count", MAX_CIPHERTEXTS)
+    secret, *parts = _some(buffers, count + 1)
     decryptor = _decryptor(ctx.parameters, secret)
     found: list[Array] = []
     budgets = [1000]
@@ -92,9 +95,8 @@ def _decrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
             numbers, budget = bfv.decrypted(ctx, decryptor, column)
             found.append(numbers[:rows])
             budgets.append(budget)
-    data = np.concatenate(found) if found else np.empty(0)
     kind = "<f8" if _is_ckks(ctx) else "<i8"
-    return Answer({"budget": min(budgets)}, [data.astype(kind).tobytes()])
+    return Answer({"budget": min(budgets)}, [np.concatenate(found).astype(kind).tobytes()])
 
 
 def _run(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
@@ -124,12 +126,15 @@ def _run(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Ans
     return Answer({}, [saved(block) for each in done for block in each.blocks])
 
 
-_METHODS: Mapping[str, Callable[[Context, Mapping[str, Any], Sequence[bytes]], Answer]] = {
-    "keygen": _keygen,
-    "encrypt": _encrypt,
-    "decrypt": _decrypt,
-    "run": _run,
+_Method: TypeAlias = Callable[[Context, Mapping[str, Any], Sequence[bytes]], Answer]
+
+_METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
+    "keygen": (_keygen, ()),
+    "encrypt": (_encrypt, ("rows",)),
+    "decrypt": (_decrypt, ("rows", "count")),
+    "run": (_run, ("rows", "operands")),
 }
+"""The methods, and the fields of their arguments besides the parameters."""
 
 
 def _plain(ctx: Context, data: bytes, shape: tuple[int, ...]) -> Array:

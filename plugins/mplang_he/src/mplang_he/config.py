@@ -16,12 +16,15 @@ class HeConfig(StrictModel):
         limit: how large numbers are at most, either way, whose range is not known.
         levels: products, one after the other, that what is put on the device has room for. An
             argument of a function, which is not put there before, has as much as it needs.
+        precision: error of a result of floats at most, as part of the largest number that its
+            range allows; parameters are chosen by it.
         evaluator: the rank of the other one; set by the device.
     """
 
     holder: int
     limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     levels: int = Field(default=1, ge=0, le=12)
+    precision: float = Field(default=1e-5, gt=0, le=0.1)
     evaluator: int = -1
 
 

@@ -81,8 +81,8 @@ def run(
             *there,
             keys.public_at(evaluator),
             keys.relin_at(evaluator),
-            program=dict(program.pfunc.attrs),
             ranges=ends,
+            **program.pfunc.attrs,
         )
     except (ValueError, TypeError) as error:
         _refuse(device, code, error)
@@ -171,7 +171,8 @@ def _parameters(
         )
     try:
         scheme = scheme_of(each.given.type for each in operands)
-        return parameters_for(code, scheme, tuple(each.given for each in operands))
+        given = tuple(each.given for each in operands)
+        return parameters_for(code, scheme, given, device.config.precision)
     except ValueError as error:
         _refuse(device, code, error)
 

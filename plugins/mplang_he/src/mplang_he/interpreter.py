@@ -78,6 +78,8 @@ class Interpreter:
             self._check(op, made)
         except ValueError as error:
             raise OpError(f"{name}: {error}", op_number(op)) from None
+        except OverflowError:
+            raise OpError(f"{name}: numbers are larger than a float", op_number(op)) from None
         return made
 
     def _check(self, op: ir.Operation, made: Value) -> None:

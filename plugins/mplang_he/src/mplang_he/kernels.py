@@ -59,7 +59,8 @@ def decrypt(ctx: KernelContext, x: Ciphertexts, key: HePrivateKey) -> Array:
         KernelError: no noise budget is left, or a number is beyond its type.
     """
     kind = x.type
-    about, made = _call(ctx, "decrypt", kind.parameters, {"rows": kind.rows}, [key.data, *x.parts])
+    sizes = {"rows": kind.rows, "count": kind.count}
+    about, made = _call(ctx, "decrypt", kind.parameters, sizes, [key.data, *x.parts])
     is_bfv = kind.parameters.scheme == "bfv"
     count, size = kind.rows * kind.count // kind.blocks, 8
     if len(made) != 1 or len(made[0]) != size * count:
@@ -83,8 +84,9 @@ def decrypt(ctx: KernelContext, x: Ciphertexts, key: HePrivateKey) -> Array:
 def run(
     ctx: KernelContext,
     *operands: Any,
-    program: Mapping[str, Any],
+    code: bytes,
     ranges: Sequence[tuple[float, float]],
+    **made_by: object,
 ) -> Any:
     """Run a function on ciphertexts.
 
@@ -92,7 +94,7 @@ def run(
         KernelError: a plain number is not within its range.
     """
     *values, key, relin = operands
-    ends, shapes, buffers = iter(ranges), [], [key.data, relin.data, program["code"]]
+    ends, shapes, buffers = iter(ranges), [], [key.data, relin.data, code]
     kind = next(each.type for each in values if isinstance(each, Ciphertexts))
     for each in values:
         if isinstance(each, Ciphertexts):

@@ -63,7 +63,7 @@ def keygen(
         ...     return mp.put("P1", public)
         >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
         ...     print(mp.evaluate(sim, program).type)
-        he.public_key<"bfv", 4096, (36, 36, 37), 20>@{1}
+        he.public_key<"bfv", 4096, [36, 36, 37], 20>@{1}
     """
     parameters = Parameters.from_params((scheme, degree, primes, plain))
     kinds = HePrivateKeyType, HePublicKeyType, HeRelinKeyType
@@ -99,6 +99,18 @@ def _encrypt(scheme: Scheme) -> Feop:
         Raises:
             TraceError: these are no numbers, or have no rows.
             KernelError: a number is not within the range. Raised at the party.
+
+        Example:
+            >>> import mplang_core as mp
+            >>> from mplang_he import bfv, keygen
+            >>> small = {"scheme": "bfv", "degree": 4096, "primes": (36, 36, 37), "plain": 20}
+            >>> def program():
+            ...     private, public, _ = mp.device("P0")(keygen)(**small)
+            ...     x = mp.device("P0")(bfv.encrypt)(mp.put("P0", [3, -4]), public, low=-9, high=9)
+            ...     return mp.device("P0")(bfv.decrypt)(x, private)
+            >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+            ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
+            [3, -4]
         """
         _check_scheme(scheme, key.parameters)
         name = x.dtype.value
@@ -141,6 +153,18 @@ def _decrypt(scheme: Scheme) -> Feop:
             TraceError: it is under another key.
             KernelError: a number is beyond its type, or no noise budget is left: somebody gave
                 another ciphertext than the program says. Raised at the party.
+
+        Example:
+            >>> import mplang_core as mp
+            >>> from mplang_he import bfv, keygen
+            >>> small = {"scheme": "bfv", "degree": 4096, "primes": (36, 36, 37), "plain": 20}
+            >>> def program():
+            ...     private, public, _ = mp.device("P0")(keygen)(**small)
+            ...     x = mp.device("P0")(bfv.encrypt)(mp.put("P0", [3, -4]), public, low=-9, high=9)
+            ...     return mp.device("P0")(bfv.decrypt)(x, private)
+            >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+            ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
+            [3, -4]
         """
         _check_scheme(scheme, x.parameters)
         if x.parameters != key.parameters:
@@ -187,7 +211,7 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
             f"operands are encrypted under {parameters}, and the keys are {public} and {relin}: "
             "what is computed together is under one key"
         )
-    made = results_of(op.attrs["program"]["code"], parameters, operands_of(operands, op.attrs))
+    made = results_of(op.attrs["code"], parameters, operands_of(operands, op.attrs["ranges"]))
     for each in made:
         _check_modulus(each)
     return made
@@ -211,13 +235,12 @@ def parameters_of(operands: Sequence[AnyType]) -> Parameters:
     return next(iter(found))
 
 
-def operands_of(operands: Sequence[AnyType], attrs: Any) -> tuple[Given, ...]:
+def operands_of(operands: Sequence[AnyType], ranges: object) -> tuple[Given, ...]:
     """Return what is known of the operands of a function.
 
     Raises:
         TypeError: one is neither encrypted nor a tensor, or there is no range for it.
     """
-    ranges = attrs["ranges"]
     plain = [each for each in operands if isinstance(each, TensorType)]
     if not isinstance(ranges, tuple) or len(ranges) != len(plain):
         raise TypeError(f"each plain operand has a range: {len(plain)} of them, got {ranges!r}")
@@ -251,7 +274,7 @@ def checked_range(ends: object) -> tuple[float, float]:
 
 
 def _constants(op: Operation) -> Sequence[Constant]:
-    return constants_of_code(op.attrs["program"]["code"])
+    return constants_of_code(op.attrs["code"])
 
 
 def _run_op(scheme: Scheme) -> OpDef:
@@ -259,7 +282,10 @@ def _run_op(scheme: Scheme) -> OpDef:
         f"{scheme}.run",
         _infer_run,
         attrs={
-            "program": Attr(dict, doc="attributes of jax.run: the StableHLO, and how it was made"),
+            "code": Attr(bytes, doc="StableHLO text, zlib-compressed"),
+            "x64": Attr(bool, doc="whether 64-bit types stay as they are"),
+            "jax": Attr(str, doc="the version of JAX that made it"),
+            "stablehlo": Attr(str, doc="the version of StableHLO that it is written in"),
             "ranges": Attr(tuple, doc="of each plain operand its smallest and largest number"),
         },
         doc="Runs a function on ciphertexts, and on plain operands of who has them.",
@@ -274,11 +300,10 @@ def _run(scheme: Scheme) -> Feop:
         name=f"{scheme}.run",
         dialects=(scheme,),
         execution_model="single_rank",
-        targets=("ciphertext",),
         inputs=({"kind": "Any", "visibility": ("PUBLIC", "PRIVATE", "SECRET")},),
         outputs=(_CIPHERTEXT,),
     )
-    def run(*operands: Any, program: Any, ranges: Any) -> FeProgram:
+    def run(*operands: Any, ranges: Any, **program: Any) -> FeProgram:
         """Run a function on ciphertexts, and on plain operands of who has them.
 
         A device of kind ``HE`` does it.
@@ -286,8 +311,8 @@ def _run(scheme: Scheme) -> Feop:
         Args:
             *operands: ciphertexts under one key, tensors, the public key, and the relinearization
                 key.
-            program: the attributes of ``jax.run``.
             ranges: of each tensor its smallest and largest number.
+            **program: the attributes of ``jax.run``, with the code of the function.
 
         Returns:
             A ``he.ciphertext<…>`` for each result.
@@ -295,12 +320,28 @@ def _run(scheme: Scheme) -> Feop:
         Raises:
             TraceError: ciphertexts have no such op, or there is no room for it.
             KernelError: a plain number is not within its range. Raised at the party.
+
+        Example:
+            >>> import mplang_core as mp
+            >>> from mplang_core import FeSignature, TensorType
+            >>> from mplang_he import bfv, keygen
+            >>> from mplang_jax import jax_compile
+            >>> small = {"scheme": "bfv", "degree": 8192, "primes": (43, 43, 44, 44, 44)}
+            >>> square = jax_compile(lambda x: x * x, FeSignature((TensorType("i64", (2,)),)))
+            >>> def program():
+            ...     private, public, relin = mp.device("P0")(keygen)(**small, plain=24)
+            ...     x = mp.device("P0")(bfv.encrypt)(mp.put("P0", [3, -4]), public, low=-9, high=9)
+            ...     there, keys = mp.put("P1", x), (mp.put("P1", public), mp.put("P1", relin))
+            ...     y = mp.device("P1")(bfv.run)(there, *keys, ranges=(), **square.pfunc.attrs)
+            ...     return mp.device("P0")(bfv.decrypt)(mp.put("P0", y), private)
+            >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as sim:
+            ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
+            [9, 16]
         """
         types = tuple(each.base_type for each in operands)
-        attrs = {"program": dict(program), "ranges": ranges}
-        given = operands_of(types[:-2], attrs)
+        given = operands_of(types[:-2], ranges)
         made = results_of(program["code"], parameters_of(types[:-2]), given)
-        pfunc = PFunction(f"{scheme}.run", types, made, attrs)
+        pfunc = PFunction(f"{scheme}.run", types, made, {**program, "ranges": ranges})
         return FeProgram(pfunc, flatten(operands)[1], flatten(tuple(made))[1], operands)
 
     return run

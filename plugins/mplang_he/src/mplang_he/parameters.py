@@ -23,7 +23,6 @@ BFV_PRIMES: Mapping[int, Sequence[int]] = {
 """Bits of the primes by degree, which are SEAL's choice; the last one is that of keys."""
 
 MAX_PRIME = 60
-MIN_PRIME = 20
 
 ERROR = 3.2
 """Standard deviation of the noise in fresh keys and ciphertexts."""
@@ -60,7 +59,7 @@ class Parameters:
         sizes = (*self.primes, self.plain)
         if len(self.primes) < 2 or not all(type(bits) is int for bits in sizes):
             raise ValueError("a modulus has two primes or more, which have bits")
-        lowest = max(MIN_PRIME, self.degree.bit_length() + 4)  # there are primes of that size
+        lowest = self.degree.bit_length() + 8  # there are enough primes of that size
         if not all(lowest <= bits <= MAX_PRIME for bits in self.primes):
             raise ValueError(f"primes have {lowest} to {MAX_PRIME} bits, got {self.primes}")
         if sum(self.primes) > MODULUS_BITS[self.degree]:
@@ -73,6 +72,8 @@ class Parameters:
                 f"scale or plain modulus have {plain_bits(self.degree)} to {MAX_PRIME} bits, got "
                 f"{self.plain}"
             )
+        if self.scheme == "bfv" and self.plain in self.primes:
+            raise ValueError("a plain modulus has other bits than the primes of the modulus")
 
     @property
     def slots(self) -> int:
@@ -100,5 +101,18 @@ class Parameters:
 
 
 def plain_bits(degree: int) -> int:
-    """Return how many bits a prime has at least that is 1 modulo twice the degree."""
-    return degree.bit_length() + 4
+    """Return the bits of a prime that is 1 modulo twice the degree, of which there is one."""
+    return degree.bit_length() + 6
+
+
+def plain_modulus(degree: int, largest: int) -> int | None:
+    """Return the bits of a plain modulus of BFV that has numbers up to a size, either way.
+
+    Example:
+        >>> plain_modulus(8192, 100), plain_modulus(8192, 10**12), plain_modulus(8192, 10**18)
+        (20, 42, None)
+    """
+    bits = max((2 * largest + 1).bit_length() + 1, plain_bits(degree))
+    while bits in BFV_PRIMES[degree]:
+        bits += 1
+    return bits if bits <= MAX_PRIME else None

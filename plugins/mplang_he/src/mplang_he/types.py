@@ -104,7 +104,7 @@ class HePublicKeyType(_KeyType):
 
     Example:
         >>> print(HePublicKeyType(Parameters("bfv", 4096, (36, 36, 37), 20)))
-        he.public_key<"bfv", 4096, (36, 36, 37), 20>
+        he.public_key<"bfv", 4096, [36, 36, 37], 20>
     """
 
     name: ClassVar[str] = "he.public_key"

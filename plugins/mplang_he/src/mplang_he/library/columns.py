@@ -110,19 +110,26 @@ class SealColumns(Algebra[Column]):
             try:
                 self.ctx.evaluator.add_inplace(sums[i], block)
             except RuntimeError as error:
-                sums[i] = self._zero_in_place(error, sums[i])
+                sums[i] = self._hidden(error, block, sums[i])
 
     def _combined(self, combine: Any, x: Any, y: Any) -> Any:
+        result = seal.Ciphertext()
         try:
-            return made(combine, x, y)
+            combine(x, y, result)
         except RuntimeError as error:
-            return self._zero_in_place(error, x)
+            return self._hidden(error, x, result)
+        return result
 
-    def _zero_in_place(self, error: RuntimeError, like: Any) -> Any:
-        """Return a fresh encryption of what SEAL refuses to give: a zero that all can read."""
+    def _hidden(self, error: RuntimeError, like: Any, result: Any) -> Any:
+        """Return a result that SEAL refuses after it has made it: all can read what is in it.
+
+        That is so where what hides two operands is the same, as in x - (x + 1).
+        """
         if "transparent" not in str(error):
             raise error
-        return self._fresh(like)
+        fresh = self._fresh(like)
+        self.ctx.evaluator.add_inplace(fresh, result)
+        return fresh
 
     def _each(self, x: Column, change: Any) -> Column:
         return Column([change(block, i) for i, block in enumerate(x.blocks)], *state(x))

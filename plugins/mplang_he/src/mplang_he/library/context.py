@@ -62,7 +62,7 @@ def context_of(parameters: Parameters) -> Context:
     numbers = [prime.value() for prime in primes[:-1]]
     encoder = seal.CKKSEncoder(ctx) if is_ckks else seal.BatchEncoder(ctx)
     ids = _ids(ctx) if is_ckks else [ctx.first_parms_id()]
-    scales = _scales(numbers, 2.0**parameters.plain)
+    scales = _scales(numbers, 2.0**parameters.plain) if is_ckks else []
     return Context(parameters, ctx, encoder, seal.Evaluator(ctx), ids, scales, numbers, plain)
 
 
