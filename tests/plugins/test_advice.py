@@ -67,7 +67,10 @@ REMEDIES = "plugins/mplang_spu/tests/test_remedies.py::"
 FOURIER = REMEDIES + "test_a_fourier_transform_by_its_matrix_is_that_of_numpy"
 FOLLOWED = "plugins/mplang_policy/tests/test_advice_followed.py::"
 FOLLOWED += "test_a_refused_program_that_follows_the_advice_is_permitted"
+FUNCTIONS = "plugins/mplang_he/tests/test_functions.py::"
 ELSEWHERE: dict[str, str] = {
+    "mp.device(□)(function)(x)": FUNCTIONS + "test_what_is_sealed_for_no_function_is_refused",
+    "mp.put(…, x, range=(low, high))": FUNCTIONS + "test_floats_without_a_range_are_refused",
     "mp.dataset(□, □, □)": FOLLOWED,
     "mp.dataset(…, match=[□])": "plugins/mplang_match/tests/test_rules_of_matches.py::"
     "test_a_column_to_match_on_is_named_as_the_error_says",

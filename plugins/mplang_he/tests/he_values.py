@@ -9,7 +9,7 @@ from mplang_he import compute
 from mplang_he.circuit import fresh
 from mplang_he.parameters import BFV_PRIMES, Parameters
 from mplang_he.types import (
-    Ciphertexts,
+    EncryptedColumns,
     HePrivateKey,
     HePrivateKeyType,
     HePublicKey,
@@ -51,7 +51,7 @@ def encrypted(parameters, x, low, high):
     plain = np.ascontiguousarray(np.moveaxis(x, 0, -1).astype(kind)).tobytes()
     about = {"parameters": parameters.params(), "rows": len(x)}
     made = compute.run("encrypt", about, [keys(parameters)[1].data, plain]).buffers
-    return Ciphertexts(fresh(TensorType.of(x), parameters, low, high), tuple(made))
+    return EncryptedColumns(fresh(TensorType.of(x), parameters, low, high), tuple(made))
 
 
 def decrypted(value):

@@ -12,10 +12,10 @@ import tenseal.sealapi as seal
 from mplang_he.bounds import bounds_of, budget_of
 from mplang_he.choice import Circuit, choose
 from mplang_he.columns import Columns
-from mplang_he.interpreter import Interpreter
+from mplang_he.interpreter import ColumnInterpreter
 from mplang_he.library import bfv, ckks
 from mplang_he.library.context import context_of
-from mplang_he.spans import Span, repeated
+from mplang_he.spans import NumberSpan, repeated
 from mplang_jax import jax_compile
 from mplang_stablehlo import read
 from mplang_stablehlo.ext import parse, prepare
@@ -113,8 +113,8 @@ def run(function):
     consts = list(made.consts)
 
     def arguments(bounds):
-        (low, high), plain = function.x_range, Span(*function.w_range)
-        sealed = Columns.of([bounds.encrypted(Span(low, high)) for _ in range(2)], (ROWS, 2))
+        (low, high), plain = function.x_range, NumberSpan(*function.w_range)
+        sealed = Columns.of([bounds.encrypted(NumberSpan(low, high)) for _ in range(2)], (ROWS, 2))
         return [sealed, repeated(plain, (2, 2)), *map(bounds.plain, consts)]
 
     circuit = Circuit(module, arguments)
@@ -126,7 +126,7 @@ def run(function):
     ctx, public, relin, decryptor = secrets(parameters)
     columns = (ckks.CkksColumns if is_ckks else bfv.BfvColumns)(ctx, ROWS, public, relin)
     sealed = Columns.of([columns.encrypted(each) for each in function.x.T], (ROWS, 2))
-    found = Interpreter(columns).run(module, [sealed, function.w, *consts])
+    found = ColumnInterpreter(columns).run(module, [sealed, function.w, *consts])
     right = function(*operands)
     for bound, value, expected in zip(told, found, right, strict=True):
         cells = zip(bound.cells.flat, value.cells.flat, expected.reshape(ROWS, -1).T, strict=True)

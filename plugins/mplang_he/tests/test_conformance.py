@@ -9,7 +9,7 @@ from he_values import FLOATS, SMALL, cluster, decrypted, encrypted, keys
 from hypothesis import strategies as st
 from mplang_he import HeCiphertextType, HePrivateKeyType, HePublicKeyType, HeRelinKeyType
 from mplang_he.parameters import BFV_PRIMES, Parameters
-from mplang_he.types import Ciphertexts, HePrivateKey, HePublicKey
+from mplang_he.types import EncryptedColumns, HePrivateKey, HePublicKey
 from mplang_jax import jax_compile
 from mplang_testing import (
     DeviceSuite,
@@ -154,7 +154,7 @@ class TestCiphertexts(TypeSuite):
     def values(self, kind):
         part = st.binary(min_size=1, max_size=40)
         parts = st.lists(part, min_size=kind.count, max_size=kind.count)
-        return parts.map(lambda parts: Ciphertexts(kind, tuple(parts)))
+        return parts.map(lambda parts: EncryptedColumns(kind, tuple(parts)))
 
 
 class TestDevice(DeviceSuite):

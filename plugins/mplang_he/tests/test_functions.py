@@ -218,15 +218,27 @@ def program_of(fn, config=()):
 
 def test_floats_without_a_range_are_refused():
     x = mp.MPType(mp.TensorType("f64", (4, 3)), mp.Mask.of(0))
+
+    def program(x):
+        return mp.device("H")(lambda x: x + 1)(x)
+
     with pytest.raises(errors.TraceError, match="range="):
-        assert mp.compile(
-            lambda x: mp.device("H")(lambda x: x + 1)(x), x, cluster_spec=cluster()
-        ).program
+        assert mp.compile(program, x, cluster_spec=cluster()).program
+
+    def mended(x):
+        return program(mp.put("C", x, range=(-1, 1)))
+
+    assert mp.compile(mended, x, cluster_spec=cluster()).program
+    assert mp.compile(program, x, cluster_spec=cluster(limit=3)).program
 
 
 def test_what_is_sealed_for_no_function_is_refused():
-    told = program_of(lambda: mp.seal(mp.put("C", X, range=(-1, 1)), to="H"))
-    assert "say in the configuration of H" in told
+    def program():
+        return mp.seal(mp.put("C", X, range=(-1, 1)), to="H")
+
+    assert "say in the configuration of H" in program_of(program)
+    np.testing.assert_allclose(run(lambda: on_h(lambda x: x + 1, X)), X + 1, atol=1e-5)
+    assert mp.compile(program, cluster_spec=cluster(limit=3)).program
 
 
 def test_more_products_than_levels_are_refused():

@@ -11,7 +11,7 @@ from mplang_he import compute
 from mplang_he.types import (
     CIPHERTEXT_CODEC,
     KEY_CODEC,
-    Ciphertexts,
+    EncryptedColumns,
     HeCiphertextType,
     HePublicKeyType,
 )
@@ -34,7 +34,7 @@ def used(parameters, parts):
     """Load what came as ciphertexts, and decrypt it; an error is one of ours."""
     kind = encrypted(parameters, X[:, :1], -9, 9).type
     try:
-        decrypted(Ciphertexts(kind, tuple(parts)))
+        decrypted(EncryptedColumns(kind, tuple(parts)))
     except ValueError:
         return False
     return True
@@ -88,7 +88,8 @@ def test_buffers_of_other_numbers_and_sizes_are_refused():
 
 
 TYPES = {
-    "few bits of security": ("bfv", 4096, (60, 60, 60), 20), "a scheme": ("bgv", 4096, (36, 37), 20),
+    "few bits of security": ("bfv", 4096, (60, 60, 60), 20),
+    "a scheme": ("bgv", 4096, (36, 37), 20),
     "a degree": ("bfv", 5000, (36, 37), 20), "no primes": ("bfv", 4096, (), 20),
     "a plain modulus": ("bfv", 4096, (36, 36, 37), 61), "texts": ("bfv", "4096", (36, 37), 20),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from mplang_data import dataset as dataset
 import mplang_dp as dp
 from mplang_joins import explain as explain
 import mplang_guard as guard
+import mplang_he as he
 import mplang_cli.introspect as introspect
 from mplang_joins import join as join
 from mplang_data.stored.frontend import load as load
@@ -40,6 +41,7 @@ __all__ = [
     "dp",
     "explain",
     "guard",
+    "he",
     "introspect",
     "join",
     "load",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-import numpy as np
 from mplang_stablehlo.ext import ElementType
 
-Array = np.ndarray[Any, Any]
+from mplang_he.spans import Array
+
+Plain: TypeAlias = Any
+"""A plain operand of a column: one number, or an array of one for each row; of bounds spans."""
 
 C = TypeVar("C")
 """A column: numbers in slots, in one ciphertext or several."""
@@ -36,10 +38,10 @@ class Algebra(Protocol[C]):
     def multiply(self, x: C, y: C) -> C:
         """Multiply two columns, row by row."""
 
-    def add_plain(self, x: C, y: Any) -> C:
+    def add_plain(self, x: C, y: Plain) -> C:
         """Add plain numbers."""
 
-    def multiply_plain(self, x: C, y: Any) -> C:
+    def multiply_plain(self, x: C, y: Plain) -> C:
         """Multiply by plain numbers."""
 
     def total(self, terms: Iterable[C]) -> C:
@@ -54,5 +56,5 @@ class Algebra(Protocol[C]):
     def result(self, x: C) -> C:
         """Finish a result, and randomize it anew."""
 
-    def check(self, x: C | Any, kind: ElementType) -> None:
+    def check(self, x: C | Plain, kind: ElementType) -> None:
         """Check that a column, or a plain number, is of an element type; bounds do."""

@@ -1,4 +1,4 @@
-"""Bounds of ciphertexts that nobody has yet: sizes of numbers, levels, errors and noise.
+"""ColumnBounds of ciphertexts that nobody has yet: sizes of numbers, levels, errors and noise.
 
 Norms are those of the canonical embedding, and hold but for one in 2**55 of independent
 coefficients (six standard deviations), as in the papers that they are of.
@@ -10,16 +10,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from mplang_stablehlo.ext import ElementType
 
-from mplang_he.algebra import Algebra
+from mplang_he.algebra import Algebra, Plain
 from mplang_he.parameters import ERROR, Parameters
-from mplang_he.spans import Span, spans_of
-
-Array = np.ndarray[Any, Any]
+from mplang_he.spans import Array, NumberSpan, spans_of
 
 FLOAT = 2.0**-46
 """Relative error of encoding and decoding in floats of 64 bits, which transform 2**15 numbers."""
@@ -33,7 +30,7 @@ class DoesNotFitError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ColumnBound:
     """What is known of a column.
 
     Attributes:
@@ -43,7 +40,7 @@ class Bound:
         pending: whether it is a product that is not finished.
     """
 
-    span: Span
+    span: NumberSpan
     error: float
     level: int = 0
     pending: bool = False
@@ -54,16 +51,16 @@ class Bound:
         return self.span.largest + self.error
 
 
-def span_of(y: Any) -> tuple[Span, bool]:
+def span_of(y: Plain) -> tuple[NumberSpan, bool]:
     """Return the span of a plain operand, and whether it has a number for each row."""
-    if isinstance(y, Span):
+    if isinstance(y, NumberSpan):
         return y, False
-    found = reduce(lambda a, b: a | b, np.asarray(y, object).ravel().tolist())
-    assert isinstance(found, Span)
-    return found, True
+    span = reduce(lambda a, b: a | b, np.asarray(y, object).ravel().tolist())
+    assert isinstance(span, NumberSpan)
+    return span, True
 
 
-class Bounds(Algebra[Bound]):
+class ColumnBounds(Algebra[ColumnBound]):
     """What CKKS and BFV have in common.
 
     Args:
@@ -87,31 +84,31 @@ class Bounds(Algebra[Bound]):
         """Return literals as spans."""
         return spans_of(values)
 
-    def encrypted(self, span: Span) -> Bound:
+    def encrypted(self, span: NumberSpan) -> ColumnBound:
         """Return what is known of a fresh ciphertext."""
         raise NotImplementedError
 
-    def zero(self) -> Bound:
+    def zero(self) -> ColumnBound:
         """Return an encryption of zeros."""
-        return self.encrypted(Span(0, 0))
+        return self.encrypted(NumberSpan(0, 0))
 
-    def total(self, terms: Iterable[Bound]) -> Bound:
+    def total(self, terms: Iterable[ColumnBound]) -> ColumnBound:
         """Add columns."""
         return reduce(self.add, terms)
 
-    def sub(self, x: Bound, y: Bound) -> Bound:
+    def sub(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Subtract two columns."""
         return self.add(x, self.negate(y))
 
-    def negate(self, x: Bound) -> Bound:
+    def negate(self, x: ColumnBound) -> ColumnBound:
         """Negate a column."""
         return replace(x, span=-x.span)
 
-    def check(self, x: Any, kind: ElementType) -> None:
+    def check(self, x: ColumnBound | Plain, kind: ElementType) -> None:
         """Check that integers are within their type: ciphertexts do not wrap as it does."""
         if not kind.is_integer:
             return
-        span = x.span if isinstance(x, Bound) else x
+        span = x.span if isinstance(x, ColumnBound) else x
         if not (kind.limits.low <= span.low and span.high <= kind.limits.high):
             raise DoesNotFitError(
                 f"numbers from {span.low:,} to {span.high:,} do not fit in {kind.name}: convert "
@@ -119,18 +116,18 @@ class Bounds(Algebra[Bound]):
             )
 
 
-def _product(x: Bound, y: Bound) -> Span:
+def _product(x: ColumnBound, y: ColumnBound) -> NumberSpan:
     return x.span.squared() if x is y else x.span * y.span
 
 
 @dataclass(slots=True)
-class Seen:
+class DraftSizes:
     """The largest numbers that a draft has come by, by level and whether they are products."""
 
     largest: dict[tuple[int, bool], float] = field(default_factory=dict)
 
-    def note(self, x: Bound) -> Bound:
-        """Note a column, and return it."""
+    def record(self, x: ColumnBound) -> ColumnBound:
+        """Record a column, and return it."""
         at = x.level, x.pending
         self.largest[at] = max(self.largest.get(at, 0.0), x.size)
         return x
@@ -146,73 +143,73 @@ class Seen:
         return max((self.largest.get(at, 0.0) for at in last), default=0.0)
 
 
-class CkksBounds(Bounds):
+class CkksBounds(ColumnBounds):
     """Errors and levels of CKKS (Cheon, Kim, Kim, Song, ASIACRYPT 2017, lemmas 1 to 4)."""
 
     def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
         super().__init__(parameters, draft=draft)
-        self.seen = Seen()
+        self.seen = DraftSizes()
         self.scale = 2.0**parameters.plain
         self.rescaling = 1.01 * self.rounding / self.scale
 
-    def encrypted(self, span: Span) -> Bound:
+    def encrypted(self, span: NumberSpan) -> ColumnBound:
         """Return what is known of a fresh ciphertext."""
         error = (self.fresh + self.encoding) / self.scale + span.largest * FLOAT
-        return self._fits(Bound(span, error, 0 if self.draft else self.parameters.levels))
+        return self._fits(ColumnBound(span, error, 0 if self.draft else self.parameters.levels))
 
-    def add(self, x: Bound, y: Bound) -> Bound:
+    def add(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Add two columns, at the lower level of both."""
         x, y = self._aligned(x, y)
         fresh = self.fresh / self.scale ** (2 if x.pending else 1)  # if what is added shows
         error = x.error + y.error + fresh
         return self._fits(replace(x, span=x.span + y.span, error=error))
 
-    def add_plain(self, x: Bound, y: Any) -> Bound:
+    def add_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Add plain numbers."""
         span, rows = span_of(y)
         error = x.error + self._encoded(span, rows, self.scale * (self.scale if x.pending else 1))
         return self._fits(replace(x, span=x.span + span, error=error))
 
-    def multiply(self, x: Bound, y: Bound) -> Bound:
+    def multiply(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Multiply two columns."""
         a, b = self._aligned(self.settle(x), self.settle(y))
         error = a.error * b.size + b.error * a.span.largest + self.switching / self.scale**2
-        return self._multiplied(a, Bound(_product(x, y), error, a.level, True))
+        return self._multiplied(a, ColumnBound(_product(x, y), error, a.level, True))
 
-    def multiply_plain(self, x: Bound, y: Any) -> Bound:
+    def multiply_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Multiply by plain numbers."""
         x = self.settle(x)
         span, rows = span_of(y)
         error = x.error * span.largest + x.size * self._encoded(span, rows, self.scale)
         error += self.fresh / self.scale**2  # of zeros, which are encrypted anew
-        return self._multiplied(x, Bound(x.span * span, error, x.level, True))
+        return self._multiplied(x, ColumnBound(x.span * span, error, x.level, True))
 
-    def settle(self, x: Bound) -> Bound:
+    def settle(self, x: ColumnBound) -> ColumnBound:
         """Rescale a product, which takes a level."""
         if not x.pending:
             return x
-        return self._fits(Bound(x.span, x.error + self.rescaling, x.level - 1))
+        return self._fits(ColumnBound(x.span, x.error + self.rescaling, x.level - 1))
 
-    def result(self, x: Bound) -> Bound:
+    def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""
         x = self.settle(x)
         return replace(x, error=x.error + self.fresh / self.scale + x.size * FLOAT)
 
-    def _encoded(self, span: Span, rows: bool, scale: float) -> float:
+    def _encoded(self, span: NumberSpan, rows: bool, scale: float) -> float:
         return (self.encoding if rows else 1.0) / scale + span.largest * FLOAT
 
-    def _aligned(self, x: Bound, y: Bound) -> tuple[Bound, Bound]:
+    def _aligned(self, x: ColumnBound, y: ColumnBound) -> tuple[ColumnBound, ColumnBound]:
         if x.pending != y.pending or x.level != y.level:
             x, y = self.settle(x), self.settle(y)
         level = min(x.level, y.level)
         return self._lowered(x, level), self._lowered(y, level)
 
-    def _lowered(self, x: Bound, level: int) -> Bound:
+    def _lowered(self, x: ColumnBound, level: int) -> ColumnBound:
         if x.level == level:
             return x
         return replace(x, level=level, error=x.error + x.size / self.scale + self.rescaling)
 
-    def _multiplied(self, x: Bound, made: Bound) -> Bound:
+    def _multiplied(self, x: ColumnBound, made: ColumnBound) -> ColumnBound:
         if not self.draft and x.level < 1:
             raise DoesNotFitError(
                 f"it is one product more than its parameters have levels for "
@@ -220,9 +217,9 @@ class CkksBounds(Bounds):
             )
         return self._fits(made)
 
-    def _fits(self, x: Bound) -> Bound:
+    def _fits(self, x: ColumnBound) -> ColumnBound:
         if self.draft:
-            return self.seen.note(x)
+            return self.seen.record(x)
         primes, scale = self.parameters.primes, self.parameters.plain
         have = sum(primes[: x.level + 1]) - (2 * scale if x.pending else scale) - 1.01
         if math.log2(max(x.size, 2.0**-1000)) > have:
@@ -233,7 +230,7 @@ class CkksBounds(Bounds):
         return x
 
 
-class BfvBounds(Bounds):
+class BfvBounds(ColumnBounds):
     """Noise of BFV (Costache, Laine, Player, ESORICS 2020, section 3)."""
 
     def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
@@ -246,44 +243,44 @@ class BfvBounds(Bounds):
         self.vector = t * self.encoding
         self.added = self.unit * n  # rounding of what is added
 
-    def encrypted(self, span: Span) -> Bound:
+    def encrypted(self, span: NumberSpan) -> ColumnBound:
         """Return what is known of a fresh ciphertext."""
-        return Bound(span, self.unit * self.fresh + self.added)
+        return ColumnBound(span, self.unit * self.fresh + self.added)
 
-    def add(self, x: Bound, y: Bound) -> Bound:
+    def add(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Add two columns."""
         noise = x.error + y.error + self.unit * self.fresh
-        return Bound(x.span + y.span, noise, pending=x.pending or y.pending)
+        return ColumnBound(x.span + y.span, noise, pending=x.pending or y.pending)
 
-    def add_plain(self, x: Bound, y: Any) -> Bound:
+    def add_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Add plain numbers."""
         return replace(x, span=x.span + span_of(y)[0], error=x.error + self.added)
 
-    def multiply(self, x: Bound, y: Bound) -> Bound:
+    def multiply(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Multiply two columns."""
         a, b = self.settle(x).error, self.settle(y).error
         noise = self.growth * (a + b) + 3 * a * b + self.products
-        return self._fits(Bound(_product(x, y), noise, pending=True))
+        return self._fits(ColumnBound(_product(x, y), noise, pending=True))
 
-    def multiply_plain(self, x: Bound, y: Any) -> Bound:
+    def multiply_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Multiply by plain numbers."""
         span, rows = span_of(y)
         x = self.settle(x)
         by = self.vector if rows else max(span.largest, 1.0)
-        return self._fits(Bound(x.span * span, x.error * by + self.unit * self.fresh))
+        return self._fits(ColumnBound(x.span * span, x.error * by + self.unit * self.fresh))
 
-    def settle(self, x: Bound) -> Bound:
+    def settle(self, x: ColumnBound) -> ColumnBound:
         """Relinearize a product."""
         if not x.pending:
             return x
-        return self._fits(Bound(x.span, x.error + self.unit * self.switching))
+        return self._fits(ColumnBound(x.span, x.error + self.unit * self.switching))
 
-    def result(self, x: Bound) -> Bound:
+    def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""
         x = self.settle(x)
         return self._fits(replace(x, error=x.error + self.unit * self.fresh))
 
-    def _fits(self, x: Bound) -> Bound:
+    def _fits(self, x: ColumnBound) -> ColumnBound:
         if not self.draft and budget_of(x.error) < BUDGET:
             raise DoesNotFitError(
                 f"its noise leaves {budget_of(x.error)} bits of budget, and {BUDGET} are needed"
@@ -301,6 +298,6 @@ def noise_of(budget: int) -> float:
     return 2.0 ** -(budget + 1)
 
 
-def bounds_of(parameters: Parameters) -> Bounds:
+def bounds_of(parameters: Parameters) -> ColumnBounds:
     """Return the bounds of a scheme."""
     return CkksBounds(parameters) if parameters.scheme == "ckks" else BfvBounds(parameters)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from mplang_he.bounds import BfvBounds, Bound, Bounds, CkksBounds, DoesNotFitError
+from mplang_he.bounds import BfvBounds, CkksBounds, ColumnBound, ColumnBounds, DoesNotFitError
 from mplang_he.columns import Columns
-from mplang_he.interpreter import Interpreter, OpError, Value, all_columns
+from mplang_he.interpreter import ColumnInterpreter, OpError, Value, all_columns
 from mplang_he.parameters import (
     BFV_PRIMES,
     MAX_PRIME,
@@ -19,7 +19,7 @@ from mplang_he.parameters import (
     Scheme,
     plain_modulus,
 )
-from mplang_he.spans import Span
+from mplang_he.spans import NumberSpan
 
 MAX_SCALE = 50
 
@@ -41,13 +41,13 @@ class Circuit(NamedTuple):
     module: ir.Module
     arguments: Arguments
 
-    def run(self, bounds: Bounds) -> list[Value]:
+    def run(self, bounds: ColumnBounds) -> list[Value]:
         """Run it on bounds, and finish its results.
 
         Raises:
             OpError: an op does not fit.
         """
-        made = Interpreter(bounds).run(self.module, self.arguments(bounds))
+        made = ColumnInterpreter(bounds).run(self.module, self.arguments(bounds))
         return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
 
 
@@ -77,7 +77,7 @@ def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
     Raises:
         DoesNotFitError: there are none.
     """
-    span = Span(-limit, limit)
+    span = NumberSpan(-limit, limit)
     for degree in MODULUS_BITS:
         if scheme == "ckks":
             made = ckks_parameters(degree, levels, limit)
@@ -95,7 +95,7 @@ def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
     )
 
 
-def _has_room(bounds: BfvBounds, span: Span, levels: int) -> bool:
+def _has_room(bounds: BfvBounds, span: NumberSpan, levels: int) -> bool:
     """Return whether noise leaves a budget after some products."""
     try:
         made = bounds.encrypted(span)
@@ -138,8 +138,8 @@ def _ckks(circuit: Circuit, precision: float) -> Parameters:
             continue
         try:
             worst = max(map(_relative, all_columns(circuit.run(CkksBounds(made)))), default=0.0)
-        except (OpError, DoesNotFitError) as found:
-            error = found
+        except (OpError, DoesNotFitError) as reason:
+            error = reason
             continue
         if worst <= precision:
             return made
@@ -150,7 +150,7 @@ def _ckks(circuit: Circuit, precision: float) -> Parameters:
     raise error
 
 
-def _relative(x: Bound) -> float:
+def _relative(x: ColumnBound) -> float:
     """Return how far off a result may be, as part of the largest number; of zeros nothing."""
     return x.error / x.span.largest if x.span.largest else 0.0
 
@@ -170,8 +170,8 @@ def _bfv(circuit: Circuit) -> Parameters:
         made = Parameters("bfv", degree, tuple(primes), bits)
         try:
             circuit.run(BfvBounds(made))
-        except (OpError, DoesNotFitError) as found:
-            error = found
+        except (OpError, DoesNotFitError) as reason:
+            error = reason
         else:
             return made
     raise error

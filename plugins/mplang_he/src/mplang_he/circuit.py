@@ -18,12 +18,12 @@ from mplang_he.types import HeCiphertextType, outward
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
-    from mplang_he.bounds import Bound
+    from mplang_he.bounds import ColumnBound
     from mplang_he.choice import Circuit
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FunctionOperand:
     """Operand of a function.
 
     Attributes:
@@ -43,7 +43,7 @@ class Given:
 
 @lru_cache(256)
 def parameters_for(
-    code: bytes, scheme: Scheme, operands: tuple[Given, ...], precision: float
+    code: bytes, scheme: Scheme, operands: tuple[FunctionOperand, ...], precision: float
 ) -> Parameters:
     """Return the smallest parameters that have room for a function.
 
@@ -76,7 +76,7 @@ def roomy_parameters(scheme: Scheme, levels: int, limit: float) -> Parameters:
 
 @lru_cache(256)
 def results_of(
-    code: bytes, parameters: Parameters, operands: tuple[Given, ...]
+    code: bytes, parameters: Parameters, operands: tuple[FunctionOperand, ...]
 ) -> tuple[HeCiphertextType, ...]:
     """Return the types of a function's results.
 
@@ -95,9 +95,9 @@ def results_of(
     from mplang_he.columns import Columns
 
     takes, gives = signature_of(code)
-    found = tuple(each.type for each in operands)
-    if found != takes:
-        raise ValueError(f"the code takes {[*map(str, takes)]}, got {[*map(str, found)]}")
+    kinds = tuple(each.type for each in operands)
+    if kinds != takes:
+        raise ValueError(f"the code takes {[*map(str, takes)]}, got {[*map(str, kinds)]}")
     made = _circuit(code, operands).run(bounds_of(parameters))
     types = []
     for kind, value in zip(gives, made, strict=True):
@@ -112,7 +112,7 @@ def results_of(
 
 
 def _type(
-    kind: TensorType, parameters: Parameters, axis: int, columns: Sequence[Bound]
+    kind: TensorType, parameters: Parameters, axis: int, columns: Sequence[ColumnBound]
 ) -> HeCiphertextType:
     """Return the type of a result, by the worst of its columns."""
     from mplang_he.bounds import budget_of
@@ -131,21 +131,21 @@ def _type(
 def fresh(kind: TensorType, parameters: Parameters, low: float, high: float) -> HeCiphertextType:
     """Return the type of a tensor that was just encrypted, with its rows along the first axis."""
     from mplang_he.bounds import bounds_of
-    from mplang_he.spans import Span
+    from mplang_he.spans import NumberSpan
 
-    bound = bounds_of(parameters).encrypted(Span(low, high))
+    bound = bounds_of(parameters).encrypted(NumberSpan(low, high))
     return _type(kind, parameters, 0, [bound])
 
 
-def _circuit(code: bytes, operands: Sequence[Given]) -> Circuit:
+def _circuit(code: bytes, operands: Sequence[FunctionOperand]) -> Circuit:
     from mplang_he.choice import Circuit
     from mplang_he.columns import Columns
-    from mplang_he.spans import Span, repeated
+    from mplang_he.spans import NumberSpan, repeated
 
     def arguments(bounds: Any) -> Sequence[Any]:
         made: list[Any] = []
         for each in operands:
-            span = Span(each.low, each.high)
+            span = NumberSpan(each.low, each.high)
             if not each.encrypted:
                 made.append(repeated(span, each.type.shape))
                 continue
@@ -160,14 +160,14 @@ def _circuit(code: bytes, operands: Sequence[Given]) -> Circuit:
     return Circuit(module_of(code), arguments)
 
 
-def _bound(bounds: Any, kind: HeCiphertextType) -> Bound:
-    from mplang_he.bounds import Bound, noise_of
-    from mplang_he.spans import Span
+def _bound(bounds: Any, kind: HeCiphertextType) -> ColumnBound:
+    from mplang_he.bounds import ColumnBound, noise_of
+    from mplang_he.spans import NumberSpan
 
-    span = Span(kind.low, kind.high)
+    span = NumberSpan(kind.low, kind.high)
     if kind.parameters.scheme == "ckks":
-        return Bound(span, kind.error, kind.left)
-    return Bound(span, noise_of(kind.left))
+        return ColumnBound(span, kind.error, kind.left)
+    return ColumnBound(span, noise_of(kind.left))
 
 
 def module_of(code: bytes) -> ir.Module:

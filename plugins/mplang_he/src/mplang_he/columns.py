@@ -10,16 +10,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from mplang_he.spans import Array
 
 
-class RefusedError(ValueError):
+class ColumnsRefusedError(ValueError):
     """Raised if columns of ciphertexts cannot do something."""
 
 
 def mixes_rows(what: str) -> NoReturn:
     """Refuse what needs numbers of several rows at once."""
-    raise RefusedError(
+    raise ColumnsRefusedError(
         f"{what}: rows are in the slots of a ciphertext, and stay in theirs. Sum over rows at the "
         "key's holder, or put rows along another axis"
     )
@@ -65,7 +65,7 @@ class Columns:
         for axis, size in enumerate(shape):
             if size == self.rows and math.prod(shape[:axis]) == before:
                 return Columns(self.cells.reshape(without(shape, axis)), axis, self.rows)
-        mixes_rows("reshape splits or joins the axis of rows")
+        mixes_rows("it splits or joins the axis of rows")
 
     def transpose(self, order: Sequence[int]) -> Columns:
         """Return it with its axes in another order."""
@@ -76,7 +76,7 @@ class Columns:
         """Return it with further axes, and repeated along those of size 1."""
         axis = dimensions[self.axis]
         if shape[axis] != self.rows:
-            mixes_rows("broadcast_in_dim repeats a row")
+            mixes_rows("it repeats a row")
         sizes = [1] * len(shape)
         for i, size in zip(dimensions, self.shape, strict=True):
             sizes[i] = size
@@ -86,20 +86,20 @@ class Columns:
     def slice(self, index: Sequence[slice]) -> Columns:
         """Return a part of the columns."""
         if index[self.axis] != slice(0, self.rows, 1):
-            mixes_rows("slice takes some of the rows")
+            mixes_rows("it takes some of the rows")
         return Columns(self.cells[without(index, self.axis)], self.axis, self.rows)
 
     def reverse(self, axes: Sequence[int]) -> Columns:
         """Return it with columns in the other order along some axes."""
         if self.axis in axes:
-            mixes_rows("reverse changes the order of rows")
+            mixes_rows("it changes the order of rows")
         kept = tuple(i - (i > self.axis) for i in axes)
         return Columns(np.flip(self.cells, kept), self.axis, self.rows)
 
     def reduce(self, axes: Sequence[int], total: Callable[[Any], Any]) -> Columns:
         """Return the totals along some axes."""
         if self.axis in axes:
-            mixes_rows("reduce adds over rows")
+            mixes_rows("it adds over rows")
         gone = [i - (i > self.axis) for i in axes]
         kept = [i for i in range(self.cells.ndim) if i not in gone]
         moved = self.cells.transpose([*kept, *gone])
@@ -113,7 +113,7 @@ def concatenated(parts: Sequence[Columns], axis: int) -> Columns:
     """Return tensors one behind the other along an axis."""
     first = parts[0]
     if axis == first.axis or any(part.axis != first.axis for part in parts):
-        mixes_rows("concatenate puts rows behind rows")
+        mixes_rows("it puts rows behind rows")
     cells = np.concatenate([part.cells for part in parts], axis - (axis > first.axis))
     return Columns(cells, first.axis, first.rows)
 
@@ -146,9 +146,9 @@ def dot(
     mine, others, gives = axes
     row = mine[x.axis]
     if row not in gives:
-        mixes_rows("dot_general adds over rows")
+        mixes_rows("it adds over rows")
     if isinstance(y, Columns) and others[y.axis] != row:
-        mixes_rows("dot_general multiplies rows by rows")
+        mixes_rows("it multiplies rows by rows")
     sizes = dict(zip(mine + others, (*x.shape, *y.shape), strict=True))
     summed = [letter for letter in mine if letter not in gives]
     inner = [dict(zip(summed, at, strict=True)) for at in _all(summed, sizes)]

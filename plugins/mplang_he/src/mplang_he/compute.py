@@ -11,21 +11,21 @@ import tenseal.sealapi as seal
 
 from mplang_he.circuit import module_of
 from mplang_he.columns import Columns
-from mplang_he.interpreter import Interpreter
+from mplang_he.interpreter import ColumnInterpreter
 from mplang_he.library import bfv, ckks
-from mplang_he.library.columns import Column, SealColumns
-from mplang_he.library.context import Context, context_of, loaded, saved
+from mplang_he.library.columns import SealColumn, SealColumns
+from mplang_he.library.context import SealContext, SealObject, context_of, loaded, saved
 from mplang_he.parameters import Parameters
+from mplang_he.spans import Array
 from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-Array: TypeAlias = np.ndarray[Any, Any]
 
 CACHED = 8  # keys that are kept, which take time to load
 
 
-class Answer(NamedTuple):
-    """Answer of a method.
+class MethodResult(NamedTuple):
+    """MethodResult of a method.
 
     Attributes:
         about: plain data.
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     buffers: list[bytes]
 
 
-def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Answer:
+def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> MethodResult:
     """Run a method.
 
     Args:
@@ -60,16 +60,16 @@ def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Answ
     return known(context_of(parameters), args, [bytes(each) for each in buffers])
 
 
-def _keygen(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+def _keygen(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
     _some(buffers, 0)
     made = seal.KeyGenerator(ctx.seal)
     public, relin = seal.PublicKey(), seal.RelinKeys()
     made.create_public_key(public)
     made.create_relin_keys(relin)
-    return Answer({}, [saved(each) for each in (made.secret_key(), public, relin)])
+    return MethodResult({}, [saved(each) for each in (made.secret_key(), public, relin)])
 
 
-def _encrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+def _encrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
     """Encrypt numbers, which come column by column."""
     key, plain = _some(buffers, 2)
     rows = _count(args, "rows", MAX_ROWS)
@@ -78,28 +78,28 @@ def _encrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
     if numbers.size % rows:
         raise ValueError("each column has as many rows")
     made = [columns.encrypted(each) for each in numbers.reshape(-1, rows)]
-    return Answer({}, [saved(block) for each in made for block in each.blocks])
+    return MethodResult({}, [saved(block) for each in made for block in each.blocks])
 
 
-def _decrypt(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+def _decrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
     """Return numbers, column by column, and of BFV the noise budget that is left."""
     rows, count = _count(args, "rows", MAX_ROWS), _count(args, "count", MAX_CIPHERTEXTS)
     secret, *parts = _some(buffers, count + 1)
     decryptor = _decryptor(ctx.parameters, secret)
-    found: list[Array] = []
+    columns: list[Array] = []
     budgets = [1000]
     for column in _loaded(ctx, parts, rows):
         if _is_ckks(ctx):
-            found.append(ckks.decrypted(ctx, decryptor, column)[:rows])
+            columns.append(ckks.decrypted(ctx, decryptor, column)[:rows])
         else:
             numbers, budget = bfv.decrypted(ctx, decryptor, column)
-            found.append(numbers[:rows])
+            columns.append(numbers[:rows])
             budgets.append(budget)
     kind = "<f8" if _is_ckks(ctx) else "<i8"
-    return Answer({"budget": min(budgets)}, [np.concatenate(found).astype(kind).tobytes()])
+    return MethodResult({"budget": min(budgets)}, [np.concatenate(columns).astype(kind).tobytes()])
 
 
-def _run(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Answer:
+def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
     """Run a function.
 
     ``args`` has ``operands``: for each the axis of rows, ``-1`` of a plain one, its shape, and how
@@ -110,23 +110,23 @@ def _run(ctx: Context, args: Mapping[str, Any], buffers: Sequence[bytes]) -> Ans
     if not isinstance(operands, list | tuple):
         raise ValueError("it takes a list of operands")
     rows = _count(args, "rows", MAX_ROWS)
-    columns, given = _columns(ctx, rows, key, relin), iter(parts)
+    columns, rest = _columns(ctx, rows, key, relin), iter(parts)
     values: list[Columns | Array] = []
     for axis, shape, count in operands:
         if axis < 0:
-            values.append(_plain(ctx, next(given, b""), tuple(shape)))
+            values.append(_plain(ctx, next(rest, b""), tuple(shape)))
             continue
-        blocks = [part for _, part in zip(range(count), given, strict=False)]
+        blocks = [part for _, part in zip(range(count), rest, strict=False)]
         cells = np.empty(len(blocks) // len(columns.starts), object)
         cells[:] = _loaded(ctx, blocks, rows)
         values.append(Columns(cells.reshape(shape[:axis] + shape[axis + 1 :]), axis, rows))
-    made = Interpreter(columns).run(module_of(code), values)
+    made = ColumnInterpreter(columns).run(module_of(code), values)
     results = [cell for each in made if isinstance(each, Columns) for cell in each.cells.flat]
     done = [columns.result(each) for each in results]
-    return Answer({}, [saved(block) for each in done for block in each.blocks])
+    return MethodResult({}, [saved(block) for each in done for block in each.blocks])
 
 
-_Method: TypeAlias = Callable[[Context, Mapping[str, Any], Sequence[bytes]], Answer]
+_Method: TypeAlias = Callable[[SealContext, Mapping[str, Any], Sequence[bytes]], MethodResult]
 
 _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
     "keygen": (_keygen, ()),
@@ -137,12 +137,12 @@ _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
 """The methods, and the fields of their arguments besides the parameters."""
 
 
-def _plain(ctx: Context, data: bytes, shape: tuple[int, ...]) -> Array:
+def _plain(ctx: SealContext, data: bytes, shape: tuple[int, ...]) -> Array:
     numbers = np.frombuffer(data, "<f8" if _is_ckks(ctx) else "<i8")
     return numbers.reshape(shape)
 
 
-def _loaded(ctx: Context, parts: Sequence[bytes], rows: int) -> list[Column]:
+def _loaded(ctx: SealContext, parts: Sequence[bytes], rows: int) -> list[SealColumn]:
     """Return columns of what came from a peer; SEAL checks each ciphertext.
 
     Raises:
@@ -151,17 +151,17 @@ def _loaded(ctx: Context, parts: Sequence[bytes], rows: int) -> list[Column]:
     blocks = -(-rows // ctx.parameters.slots)
     if len(parts) % blocks or len(parts) > MAX_CIPHERTEXTS:
         raise ValueError(f"each column has {blocks} ciphertexts")
-    found = [loaded(seal.Ciphertext, ctx, part) for part in parts]
+    ciphertexts = [loaded(seal.Ciphertext, ctx, part) for part in parts]
     columns = []
-    for i in range(0, len(found), blocks):
-        levels = {_level(ctx, each) for each in found[i : i + blocks]}
+    for i in range(0, len(ciphertexts), blocks):
+        levels = {_level(ctx, each) for each in ciphertexts[i : i + blocks]}
         if len(levels) != 1:
             raise ValueError("ciphertexts of a column are at one level")
-        columns.append(Column(found[i : i + blocks], levels.pop()))
+        columns.append(SealColumn(ciphertexts[i : i + blocks], levels.pop()))
     return columns
 
 
-def _level(ctx: Context, ciphertext: Any) -> int:
+def _level(ctx: SealContext, ciphertext: SealObject) -> int:
     """Return the level of a ciphertext.
 
     Raises:
@@ -180,7 +180,7 @@ def _level(ctx: Context, ciphertext: Any) -> int:
     return level
 
 
-def _columns(ctx: Context, rows: int, key: bytes, relin: bytes | None = None) -> SealColumns:
+def _columns(ctx: SealContext, rows: int, key: bytes, relin: bytes | None = None) -> SealColumns:
     kind = ckks.CkksColumns if _is_ckks(ctx) else bfv.BfvColumns
     public = _key(ctx.parameters, "PublicKey", key)
     switching = None if relin is None else _key(ctx.parameters, "RelinKeys", relin)
@@ -188,17 +188,17 @@ def _columns(ctx: Context, rows: int, key: bytes, relin: bytes | None = None) ->
 
 
 @lru_cache(CACHED)
-def _key(parameters: Parameters, kind: str, data: bytes) -> Any:
+def _key(parameters: Parameters, kind: str, data: bytes) -> SealObject:
     return loaded(getattr(seal, kind), context_of(parameters), data)
 
 
 @lru_cache(CACHED)
-def _decryptor(parameters: Parameters, secret: bytes) -> Any:
+def _decryptor(parameters: Parameters, secret: bytes) -> SealObject:
     ctx = context_of(parameters)
     return seal.Decryptor(ctx.seal, loaded(seal.SecretKey, ctx, secret))
 
 
-def _is_ckks(ctx: Context) -> bool:
+def _is_ckks(ctx: SealContext) -> bool:
     return ctx.parameters.scheme == "ckks"
 
 
@@ -209,7 +209,7 @@ def _some(buffers: Sequence[bytes], count: int) -> Sequence[bytes]:
 
 
 def _count(args: Mapping[str, Any], name: str, most: int) -> int:
-    found = args.get(name)
-    if type(found) is not int or not 1 <= found <= most:
-        raise ValueError(f"{name} is a number from 1 to {most}, got {found!r}")
-    return found
+    count = args.get(name)
+    if type(count) is not int or not 1 <= count <= most:
+        raise ValueError(f"{name} is a number from 1 to {most}, got {count!r}")
+    return count

@@ -35,7 +35,7 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     Raises:
         TraceError: it is no such tensor, or nobody said how large numbers are.
     """
-    config = cast(HeConfig, dst.config)
+    config = cast("HeConfig", dst.config)
     if config.limit is None:
         raise TraceError(
             f"{at()}how {value!r} is encrypted follows from the function that it is for: call "
@@ -58,14 +58,14 @@ def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
     """Send ciphertexts to the key's holder, who decrypts, and send the numbers to the readers."""
     kind = value.base_type
     assert isinstance(kind, HeCiphertextType)
-    config = cast(HeConfig, src.config)
+    config = cast("HeConfig", src.config)
     key = private_key(value.ctx, src, kind.parameters)
     sealed = pshfl_s(value, config.holder, [config.evaluator])
     _, decrypt, _ = CKKS if kind.parameters.scheme == "ckks" else BFV
     opened: Any = run_program(decrypt(sealed, key), Mask.of(config.holder))
     readers = value.ctx.mask if dst is None else dst.mask
     if readers == Mask.of(config.holder):
-        return cast(MPObject, opened)
+        return cast("MPObject", opened)
     return pshfl_s(opened, readers, [config.holder] * len(readers))
 
 

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import mplang_core as mp
-from mplang_core import FeProgram, Mask, MPObject, TensorType, fe_materialize
+from mplang_core import FeProgram, Form, Mask, MPObject, TensorType, fe_materialize
 from mplang_core.ext import (
     Device,
+    DeviceKind,
     FeCapabilityError,
     Operand,
     TraceError,
     at,
     caller,
+    device_kinds,
     flatten,
     run_program,
     the_holder,
     unflatten,
 )
-from mplang_he.circuit import Given, parameters_for
+from mplang_he.circuit import FunctionOperand, parameters_for
 from mplang_he.config import HeConfig
 from mplang_he.keys import keys_of
 from mplang_he.operands import (
@@ -72,10 +74,10 @@ def run(
     there = [
         each.value
         if each.owner is None
-        else encrypted(each.value, each.owner, keys, (each.given.low, each.given.high))
+        else encrypted(each.value, each.owner, keys, (each.known.low, each.known.high))
         for each in operands
     ]
-    ends = tuple((each.given.low, each.given.high) for each in operands if not each.given.encrypted)
+    ends = tuple((each.known.low, each.known.high) for each in operands if not each.known.encrypted)
     try:
         made = run_op(
             *there,
@@ -95,12 +97,12 @@ class _Operand:
 
     Attributes:
         value: it.
-        given: what is known of it.
+        known: what is known of it.
         owner: who encrypts it; ``None`` if it is encrypted, or plain at the evaluator.
     """
 
     value: MPObject
-    given: Given
+    known: FunctionOperand
     owner: int | None = None
 
 
@@ -148,31 +150,31 @@ def _operand(device: Device, value: MPObject) -> _Operand:
                 f"{at()}{value!r} is on {value.device}, and its key is not that of {device}: what "
                 "is computed together is under one key"
             )
-        return _Operand(value, Given(kind.inner, kind.low, kind.high, kind, True))
+        return _Operand(value, FunctionOperand(kind.inner, kind.low, kind.high, kind, True))
     kind = tensor_of(value, device)
     plain = is_at_evaluator(value, device)
     if not plain:
         check_rows(value, device)
-    given = Given(kind, *range_of(value, kind, device), encrypted=not plain)
-    return _Operand(value, given, None if plain else the_holder(value))
+    known = FunctionOperand(kind, *range_of(value, kind, device), encrypted=not plain)
+    return _Operand(value, known, None if plain else the_holder(value))
 
 
 def _parameters(
     device: Device, program: FeProgram, code: bytes, operands: Sequence[_Operand]
 ) -> Parameters:
     """Return those of ciphertexts among the operands, or the smallest ones that have room."""
-    sealed = [each.given.sealed for each in operands if each.given.sealed is not None]
+    sealed = [each.known.sealed for each in operands if each.known.sealed is not None]
     if sealed:
         return sealed[0].parameters
-    if not any(each.given.encrypted for each in operands):
+    if not any(each.known.encrypted for each in operands):
         raise TraceError(
             f"{at()}{device}: its evaluator has all operands in plain, so there is nothing to "
             "encrypt: run the function on its own device"
         )
     try:
-        scheme = scheme_of(each.given.type for each in operands)
-        given = tuple(each.given for each in operands)
-        return parameters_for(code, scheme, given, device.config.precision)
+        scheme = scheme_of(each.known.type for each in operands)
+        known = tuple(each.known for each in operands)
+        return parameters_for(code, scheme, known, device.config.precision)
     except ValueError as error:
         _refuse(device, code, error)
 
@@ -185,7 +187,13 @@ def _refuse(device: Device, code: bytes, error: Exception) -> NoReturn:
     index = getattr(error, "index", None)
     line = None if index is None else line_at(parse(read(code)), code, index, caller())
     devices: Mapping[str, Any] = getattr(mp.cur_ctx().cluster_spec, "devices", {})
-    others = [name for name, spec in devices.items() if spec.kind == "SPU"]
+    others = [name for name, spec in devices.items() if _compiles(device_kinds.get(spec.kind))]
     could = f". {' or '.join(others)} could, on shares" if others else ""
     prefix = at() if line is None else f"{line}: "
     raise TraceError(f"{prefix}{device} cannot run this: {error}{could}") from None
+
+
+def _compiles(kind: DeviceKind | None) -> bool:
+    """Return whether a kind compiles functions of arrays to ones on shares."""
+    lowering = None if kind is None else kind.lowering
+    return kind is not None and kind.form is Form.SHARE and lowering is not None

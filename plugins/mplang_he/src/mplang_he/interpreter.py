@@ -1,4 +1,4 @@
-"""Interpreter of StableHLO on encrypted columns and plain arrays. Imports JAX."""
+"""ColumnInterpreter of StableHLO on encrypted columns and plain arrays. Imports JAX."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from jaxlib.mlir.dialects import stablehlo
 from mplang_stablehlo.ext import element_type_of, number_columns, op_number
 
 from mplang_he.algebra import Algebra
-from mplang_he.columns import Columns, RefusedError, concatenated, dot, plain_columns
-from mplang_he.spans import elementwise
+from mplang_he.columns import Columns, ColumnsRefusedError, concatenated, dot, plain_columns
+from mplang_he.spans import Array, elementwise
 
-Array = np.ndarray[Any, Any]
 Value: TypeAlias = Columns | Array
 
 MAX_PRODUCTS = 1 << 20
@@ -41,8 +40,8 @@ class OpError(ValueError):
         self.index = index
 
 
-class Interpreter:
-    """Interpreter of a function.
+class ColumnInterpreter:
+    """ColumnInterpreter of a function.
 
     Args:
         algebra: of the columns, real ones or bounds.
@@ -73,7 +72,7 @@ class Interpreter:
         name = str(op.name).removeprefix("stablehlo.")
         try:
             if name not in RULES:
-                raise RefusedError("ciphertexts have no such op")
+                raise ColumnsRefusedError("ciphertexts have no such op")
             made = RULES[name](self, op, operands)
             self._check(op, made)
         except ValueError as error:
@@ -87,18 +86,20 @@ class Interpreter:
         kind = element_type_of(op.results[0])
         elements = made.cells if isinstance(made, Columns) else made
         if isinstance(made, Columns) and made.cells.size > MAX_COLUMNS:
-            raise RefusedError(f"it has {made.cells.size:,} columns, of at most {MAX_COLUMNS:,}")
+            raise ColumnsRefusedError(
+                f"it has {made.cells.size:,} columns, of at most {MAX_COLUMNS:,}"
+            )
         if elements.dtype == object:
             for each in {id(each): each for each in elements.ravel().tolist()}.values():
                 self.algebra.check(each, kind)
 
 
-Rule: TypeAlias = Callable[[Interpreter, ir.Operation, Sequence[Value]], Value]
+Rule: TypeAlias = Callable[[ColumnInterpreter, ir.Operation, Sequence[Value]], Value]
 
 # -- arithmetic
 
 
-def _add(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _add(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     x, y = ins
     if isinstance(x, Columns):
         return _with(run.algebra.add, run.algebra.add_plain, x, y)
@@ -107,7 +108,7 @@ def _add(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     return _plain(add, x, y)
 
 
-def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _subtract(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     x, y = ins
     if not _encrypted(x) and not _encrypted(y):
         return _plain(sub, x, y)
@@ -116,7 +117,7 @@ def _subtract(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value
     return _add(run, op, [x, _negate(run, op, [y])])
 
 
-def _multiply(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _multiply(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     x, y = ins
     if isinstance(x, Columns):
         return _with(run.algebra.multiply, run.algebra.multiply_plain, x, y)
@@ -125,25 +126,25 @@ def _multiply(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value
     return _plain(mul, x, y)
 
 
-def _divide(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _divide(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     x, y = ins
     if isinstance(y, Columns):
-        raise RefusedError("ciphertexts cannot be divided by")
+        raise ColumnsRefusedError("ciphertexts cannot be divided by")
     if not element_type_of(op.results[0]).is_float:
-        raise RefusedError("integers are not divided: that rounds")
+        raise ColumnsRefusedError("integers are not divided: that rounds")
     return _multiply(run, op, [x, _plain(_inverse, y)])
 
 
-def _negate(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _negate(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     (x,) = ins
     return x.map(run.algebra.negate) if isinstance(x, Columns) else _plain(neg, x)
 
 
-def _convert(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _convert(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     source, target = element_type_of(op.operands[0]), element_type_of(op.results[0])
     known = (source.is_float or source.is_integer) and (target.is_float or target.is_integer)
     if not known or (source.is_float and not target.is_float) or target.name == "i1":
-        raise RefusedError(f"numbers are not rounded: {source.name} to {target.name}")
+        raise ColumnsRefusedError(f"numbers are not rounded: {source.name} to {target.name}")
     return ins[0]
 
 
@@ -153,7 +154,9 @@ def _with(both: Callable[..., Any], plain: Callable[..., Any], x: Columns, y: Va
         columns = plain_columns(y, x.axis)
         return x.like(plain(*pair) for pair in zip(x.cells.ravel().tolist(), columns, strict=True))
     if x.axis != y.axis:
-        raise RefusedError("rows of one operand are not those of the other: transpose one of them")
+        raise ColumnsRefusedError(
+            "rows of one operand are not those of the other: transpose one of them"
+        )
     return x.like(both(*pair) for pair in zip(x.cells.flat, y.cells.flat, strict=True))
 
 
@@ -169,7 +172,7 @@ def _inverse(y: Array) -> Array:
     for index, span in np.ndenumerate(y):
         made[index] = span.inverse()
         if made[index] is None:
-            raise RefusedError("the divisor may be 0: declare a range without it, by range=")
+            raise ColumnsRefusedError("the divisor may be 0: declare a range without it, by range=")
     return made
 
 
@@ -180,17 +183,17 @@ def _encrypted(x: Value) -> bool:
 # -- sums
 
 
-def _reduce(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _reduce(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     inner = [each.operation.name for each in op.regions[0].blocks[0].operations]
     if len(ins) != 2 or inner != ["stablehlo.add", "stablehlo.return"]:
-        raise RefusedError(f"ciphertexts are added up, and not reduced by {inner[0]}")
+        raise ColumnsRefusedError(f"ciphertexts are added up, and not reduced by {inner[0]}")
     x, start = ins
     axes = number_columns(op, "dimensions")
     if isinstance(start, Columns):
-        raise RefusedError("a sum begins with a plain number")
+        raise ColumnsRefusedError("a sum begins with a plain number")
     if isinstance(x, Columns):
         if not all(x.shape[axis] for axis in axes):
-            raise RefusedError("there is nothing to add")
+            raise ColumnsRefusedError("there is nothing to add")
         return x.reduce(axes, run.algebra.total)  # JAX's sums begin with 0
     moved = np.moveaxis(x, axes, range(len(axes)))
     flat = moved.reshape(-1, *moved.shape[len(axes) :])
@@ -201,7 +204,7 @@ def _repeat(x: Array) -> Callable[[Array], Array]:
     return lambda start: start
 
 
-def _dot_general(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _dot_general(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     axes = _letters(op)
     x, y = ins
     if not isinstance(x, Columns):
@@ -212,9 +215,11 @@ def _dot_general(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Va
     sizes.pop(axes[0][x.axis])
     products = math.prod(sizes.values())
     if products > MAX_PRODUCTS:
-        raise RefusedError(f"it has {products:,} products of columns, of at most {MAX_PRODUCTS:,}")
+        raise ColumnsRefusedError(
+            f"it has {products:,} products of columns, of at most {MAX_PRODUCTS:,}"
+        )
     if not products:
-        raise RefusedError("there is nothing to add")
+        raise ColumnsRefusedError("there is nothing to add")
     algebra = run.algebra
     multiply = algebra.multiply if isinstance(y, Columns) else algebra.multiply_plain
     return dot(x, y, axes, algebra.total, multiply)
@@ -249,18 +254,20 @@ def _plain_dot(axes: tuple[str, str, str], x: Array, y: Array) -> Array:
     if x.dtype != object:
         return np.asarray(np.einsum(f"{axes[0]},{axes[1]}->{axes[2]}", x, y))
     if x.size * y.size > MAX_PRODUCTS:
-        raise RefusedError("it is of plain operands: compute it at their party, on its own device")
+        raise ColumnsRefusedError(
+            "it is of plain operands: compute it at their party, on its own device"
+        )
     return np.asarray(np.einsum(f"{axes[0]},{axes[1]}->{axes[2]}", x, y), object)
 
 
 # -- structure
 
 
-def _constant(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _constant(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     value, kind = op.attributes["value"], element_type_of(op.results[0])
     readable = isinstance(value, ir.DenseElementsAttr) and (kind.is_float or kind.is_integer)
     if not readable or (kind.name == "i1" and not value.is_splat):
-        raise RefusedError(f"literals of {kind.name} are not supported")
+        raise ColumnsRefusedError(f"literals of {kind.name} are not supported")
     shape = tuple(ir.RankedTensorType(op.results[0].type).shape)
     dtype = np.float64 if kind.is_float else np.int64
     if not value.is_splat:
@@ -272,7 +279,7 @@ def _constant(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value
     return run.algebra.plain(np.broadcast_to(np.asarray(number, dtype), shape))
 
 
-def _broadcast(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _broadcast(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     (x,) = ins
     shape = tuple(ir.RankedTensorType(op.results[0].type).shape)
     dimensions = number_columns(op, "broadcast_dimensions")
@@ -285,27 +292,27 @@ def _broadcast(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Valu
     return np.broadcast_to(x.transpose(order).reshape(sizes), shape)
 
 
-def _reshape(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _reshape(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     return ins[0].reshape(tuple(ir.RankedTensorType(op.results[0].type).shape))
 
 
-def _transpose(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _transpose(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     return ins[0].transpose(number_columns(op, "permutation"))
 
 
-def _slice(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _slice(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     names = ("start_indices", "limit_indices", "strides")
     ends = [number_columns(op, name) for name in names]
     index = [slice(*each) for each in zip(*ends, strict=True)]
     return ins[0].slice(index) if isinstance(ins[0], Columns) else ins[0][tuple(index)]
 
 
-def _reverse(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _reverse(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     axes = number_columns(op, "dimensions")
     return ins[0].reverse(axes) if isinstance(ins[0], Columns) else np.flip(ins[0], tuple(axes))
 
 
-def _concatenate(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _concatenate(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     axis = ir.IntegerAttr(op.attributes["dimension"]).value
     parts = [each for each in ins if isinstance(each, Columns)]
     if not parts:
@@ -314,7 +321,7 @@ def _concatenate(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Va
     return concatenated([_sealed(run, each, like) for each in ins], axis)
 
 
-def _sealed(run: Interpreter, x: Value, like: Columns) -> Columns:
+def _sealed(run: ColumnInterpreter, x: Value, like: Columns) -> Columns:
     """Return plain numbers as columns."""
     if isinstance(x, Columns):
         return x
@@ -326,7 +333,7 @@ def _sealed(run: Interpreter, x: Value, like: Columns) -> Columns:
     return Columns(made.reshape(shape), like.axis, like.rows)
 
 
-def _iota(run: Interpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
+def _iota(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     kind = ir.RankedTensorType(op.results[0].type)
     axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
     dtype = np.float64 if element_type_of(op.results[0]).is_float else np.int64

@@ -10,8 +10,9 @@ import numpy as np
 from mplang_core.ext import KernelContext, KernelError, native_calls
 from mplang_he.ops import checked
 from mplang_he.parameters import Parameters
+from mplang_he.spans import Array
 from mplang_he.types import (
-    Ciphertexts,
+    EncryptedColumns,
     HeCiphertextType,
     HePrivateKey,
     HePrivateKeyType,
@@ -19,8 +20,6 @@ from mplang_he.types import (
     HePublicKeyType,
     HeRelinKeyType,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 def keygen(
@@ -38,7 +37,7 @@ def keygen(
 
 def encrypt(
     ctx: KernelContext, x: Array, key: HePublicKey, *, low: float, high: float
-) -> Ciphertexts:
+) -> EncryptedColumns:
     """Encrypt a tensor by columns.
 
     Raises:
@@ -52,7 +51,7 @@ def encrypt(
     return _sealed(ctx, [kind], made)[0]
 
 
-def decrypt(ctx: KernelContext, x: Ciphertexts, key: HePrivateKey) -> Array:
+def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array:
     """Decrypt a tensor.
 
     Raises:
@@ -95,9 +94,9 @@ def run(
     """
     *values, key, relin = operands
     ends, shapes, buffers = iter(ranges), [], [key.data, relin.data, code]
-    kind = next(each.type for each in values if isinstance(each, Ciphertexts))
+    kind = next(each.type for each in values if isinstance(each, EncryptedColumns))
     for each in values:
-        if isinstance(each, Ciphertexts):
+        if isinstance(each, EncryptedColumns):
             shapes.append((each.type.axis, each.type.inner.shape, len(each.parts)))
             buffers += each.parts
             continue
@@ -126,14 +125,14 @@ def _result(ctx: KernelContext) -> HeCiphertextType:
 
 def _sealed(
     ctx: KernelContext, kinds: Sequence[HeCiphertextType], made: Sequence[bytes]
-) -> list[Ciphertexts]:
+) -> list[EncryptedColumns]:
     """Return what the library made, as values of the types of the op."""
     if sum(kind.count for kind in kinds) != len(made):
         raise KernelError(f"{ctx.op.opcode}: its process gives {len(made)} ciphertexts")
-    parts, found = iter(made), []
+    parts, results = iter(made), []
     for kind in kinds:
-        found.append(Ciphertexts(kind, tuple(next(parts) for _ in range(kind.count))))
-    return found
+        results.append(EncryptedColumns(kind, tuple(next(parts) for _ in range(kind.count))))
+    return results
 
 
 def _call(

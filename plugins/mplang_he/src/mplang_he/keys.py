@@ -14,7 +14,7 @@ from mplang_he.parameters import Parameters
 STATE = "he.keys"
 
 
-class Context(Protocol):
+class StateContext(Protocol):
     """Protocol of a context, as state goes with it."""
 
     @property
@@ -53,17 +53,17 @@ class Keys:
         """Return the relinearization keys at a party."""
         return self._at(self.relin, party)
 
-    def _at(self, held: dict[int, MPObject], party: int) -> MPObject:
-        if party not in held:
-            held[party] = pshfl_s(held[self.holder], party, [self.holder])
-        return held[party]
+    def _at(self, keys: dict[int, MPObject], party: int) -> MPObject:
+        if party not in keys:
+            keys[party] = pshfl_s(keys[self.holder], party, [self.holder])
+        return keys[party]
 
 
-def keys_of(ctx: Context, device: Device, parameters: Parameters) -> Keys:
+def keys_of(ctx: StateContext, device: Device, parameters: Parameters) -> Keys:
     """Return the keys of a device in a program, which has new ones in each program."""
-    found = known_keys(ctx, device, parameters)
-    if found is not None:
-        return found
+    known = known_keys(ctx, device, parameters)
+    if known is not None:
+        return known
     holder = device.config.holder
     scheme, degree, primes, plain = parameters.params()
     made: Any = keygen(scheme=scheme, degree=degree, primes=primes, plain=plain)
@@ -75,33 +75,33 @@ def keys_of(ctx: Context, device: Device, parameters: Parameters) -> Keys:
     return keys
 
 
-def known_keys(ctx: Context, device: Device, parameters: Parameters) -> Keys | None:
+def known_keys(ctx: StateContext, device: Device, parameters: Parameters) -> Keys | None:
     """Return keys that were made here, or around here; what is sent here stays here."""
     if (device.name, parameters) in _state(ctx):
         return _state(ctx)[device.name, parameters]
     for each in ctx.ancestors():
-        found = _state(each).get((device.name, parameters))
-        if found is not None:
-            keys = replace(found, public={**found.public}, relin={**found.relin})
+        known = _state(each).get((device.name, parameters))
+        if known is not None:
+            keys = replace(known, public={**known.public}, relin={**known.relin})
             return _state(ctx).setdefault((device.name, parameters), keys)
     return None
 
 
-def private_key(ctx: Context, device: Device, parameters: Parameters) -> MPObject:
+def private_key(ctx: StateContext, device: Device, parameters: Parameters) -> MPObject:
     """Return the private key of what is on a device.
 
     Raises:
         TraceError: another program made it, or a branch or loop that has ended.
     """
-    found = known_keys(ctx, device, parameters)
-    if found is None:
+    known = known_keys(ctx, device, parameters)
+    if known is None:
         raise TraceError(
             f"{at()}the key of what is on {device} was made in another program, or within a branch "
             "or loop: reveal it there"
         )
-    return found.private
+    return known.private
 
 
-def _state(ctx: Context) -> MutableMapping[Any, Keys]:
+def _state(ctx: StateContext) -> MutableMapping[Any, Keys]:
     made: MutableMapping[Any, Keys] = ctx.fe_state.setdefault(STATE, {})
     return made

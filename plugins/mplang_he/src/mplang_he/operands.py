@@ -56,10 +56,10 @@ def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, 
     Raises:
         TraceError: nobody says how large a float is.
     """
-    told, name = _told(value), kind.dtype.value
+    interval, name = _range_so_far(value), kind.dtype.value
     limit = device.config.limit
-    if told.known:
-        low, high = told.low, told.high
+    if interval.known:
+        low, high = interval.low, interval.high
     elif limit is not None:
         low, high = -limit, limit
     elif name.startswith("f"):
@@ -85,7 +85,7 @@ def encrypted(value: MPObject, owner: int, keys: Keys, ends: tuple[float, float]
     """
     encrypt, _, _ = CKKS if keys.parameters.scheme == "ckks" else BFV
     program = encrypt(value, keys.public_at(owner), low=ends[0], high=ends[1])
-    sealed = cast(MPObject, run_program(program, Mask.of(owner)))
+    sealed = cast("MPObject", run_program(program, Mask.of(owner)))
     return sealed if owner == keys.evaluator else pshfl_s(sealed, keys.evaluator, [owner])
 
 
@@ -96,14 +96,14 @@ def is_at_evaluator(value: MPObject, device: Device) -> bool:
     return value.pmask is not None and config.evaluator in value.pmask
 
 
-def _told(value: MPObject) -> Interval:
+def _range_so_far(value: MPObject) -> Interval:
     """Return what the program so far tells of the numbers of a value."""
-    found = _origin(value)
-    if not isinstance(found, TraceVar) or not isinstance(found.ctx, TraceContext):
+    origin = _origin(value)
+    if not isinstance(origin, TraceVar) or not isinstance(origin.ctx, TraceContext):
         return Interval()
-    graph = found.ctx.graph
-    so_far = Graph(list(graph.inputs), list(graph.ops), [found.value])
-    return ranges(Program("so far", found.ctx.mask, so_far)).rows[-1].interval
+    graph = origin.ctx.graph
+    so_far = Graph(list(graph.inputs), list(graph.ops), [origin.value])
+    return ranges(Program("so far", origin.ctx.mask, so_far)).rows[-1].interval
 
 
 def _origin(value: MPObject) -> MPObject:

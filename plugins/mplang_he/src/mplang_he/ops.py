@@ -12,7 +12,7 @@ from mplang_stablehlo import constants_of_code
 
 from mplang_core import FeProgram, Mask, PFunction, TensorType, feop, simple_op
 from mplang_core.ext import AnyType, Attr, Effects, Feop, OpDef, Operation, flatten
-from mplang_he.circuit import Given, fresh, results_of
+from mplang_he.circuit import FunctionOperand, fresh, results_of
 from mplang_he.parameters import Parameters, Scheme
 from mplang_he.types import HeCiphertextType, HePrivateKeyType, HePublicKeyType, HeRelinKeyType
 
@@ -227,15 +227,15 @@ def parameters_of(operands: Sequence[AnyType]) -> Parameters:
     Raises:
         TypeError: none is encrypted, or they are under several.
     """
-    found = {each.parameters: None for each in operands if isinstance(each, HeCiphertextType)}
-    if len(found) != 1:
+    under = {each.parameters: None for each in operands if isinstance(each, HeCiphertextType)}
+    if len(under) != 1:
         raise TypeError(
-            f"it takes operands that are encrypted under one key, got {len(found)} of them"
+            f"it takes operands that are encrypted under one key, got {len(under)} of them"
         )
-    return next(iter(found))
+    return next(iter(under))
 
 
-def operands_of(operands: Sequence[AnyType], ranges: object) -> tuple[Given, ...]:
+def operands_of(operands: Sequence[AnyType], ranges: object) -> tuple[FunctionOperand, ...]:
     """Return what is known of the operands of a function.
 
     Raises:
@@ -244,19 +244,19 @@ def operands_of(operands: Sequence[AnyType], ranges: object) -> tuple[Given, ...
     plain = [each for each in operands if isinstance(each, TensorType)]
     if not isinstance(ranges, tuple) or len(ranges) != len(plain):
         raise TypeError(f"each plain operand has a range: {len(plain)} of them, got {ranges!r}")
-    given, ends = [], iter(ranges)
+    known, ends = [], iter(ranges)
     for each in operands:
         if isinstance(each, HeCiphertextType):
-            given.append(Given(each.inner, each.low, each.high, each, True))
+            known.append(FunctionOperand(each.inner, each.low, each.high, each, True))
             continue
         low, high = checked_range(next(ends))
         if not isinstance(each, TensorType):
             raise TypeError(f"it takes ciphertexts and tensors, got {each}")
-        given.append(Given(each, low, high))
-    rows = {each.sealed.rows for each in given if each.sealed is not None}
+        known.append(FunctionOperand(each, low, high))
+    rows = {each.sealed.rows for each in known if each.sealed is not None}
     if len(rows) > 1:
         raise TypeError(f"encrypted operands have the same rows, got {sorted(rows)} of them")
-    return tuple(given)
+    return tuple(known)
 
 
 def checked_range(ends: object) -> tuple[float, float]:
@@ -339,8 +339,8 @@ def _run(scheme: Scheme) -> Feop:
             [9, 16]
         """
         types = tuple(each.base_type for each in operands)
-        given = operands_of(types[:-2], ranges)
-        made = results_of(program["code"], parameters_of(types[:-2]), given)
+        known = operands_of(types[:-2], ranges)
+        made = results_of(program["code"], parameters_of(types[:-2]), known)
         pfunc = PFunction(f"{scheme}.run", types, made, {**program, "ranges": ranges})
         return FeProgram(pfunc, flatten(operands)[1], flatten(tuple(made))[1], operands)
 

@@ -97,7 +97,7 @@ class Parameters:
         scheme, degree, primes, plain = params
         if type(scheme) is not str or not isinstance(primes, tuple) or len(primes) > 32:
             raise ValueError("parameters are scheme, degree, bits of primes, and plain bits")
-        return cls(cast(Scheme, scheme), cast(int, degree), primes, cast(int, plain))
+        return cls(cast("Scheme", scheme), cast("int", degree), primes, cast("int", plain))
 
 
 def plain_bits(degree: int) -> int:

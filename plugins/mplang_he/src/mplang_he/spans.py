@@ -3,54 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
+"""Numbers, or spans of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NumberSpan:
     """All numbers from one to another, both included.
 
     Example:
-        >>> Span(-1, 2) * Span(3, 4) + Span(1, 1)
-        Span(low=-3, high=9)
+        >>> NumberSpan(-1, 2) * NumberSpan(3, 4) + NumberSpan(1, 1)
+        NumberSpan(low=-3, high=9)
     """
 
     low: float
     high: float
 
-    def __add__(self, other: Span) -> Span:
-        return Span(self.low + other.low, self.high + other.high)
+    def __add__(self, other: NumberSpan) -> NumberSpan:
+        return NumberSpan(self.low + other.low, self.high + other.high)
 
-    def __sub__(self, other: Span) -> Span:
-        return Span(self.low - other.high, self.high - other.low)
+    def __sub__(self, other: NumberSpan) -> NumberSpan:
+        return NumberSpan(self.low - other.high, self.high - other.low)
 
-    def __neg__(self) -> Span:
-        return Span(-self.high, -self.low)
+    def __neg__(self) -> NumberSpan:
+        return NumberSpan(-self.high, -self.low)
 
-    def __mul__(self, other: Span) -> Span:
+    def __mul__(self, other: NumberSpan) -> NumberSpan:
         ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Span(min(ends), max(ends))
+        return NumberSpan(min(ends), max(ends))
 
-    def __or__(self, other: Span) -> Span:
-        return Span(min(self.low, other.low), max(self.high, other.high))
+    def __or__(self, other: NumberSpan) -> NumberSpan:
+        return NumberSpan(min(self.low, other.low), max(self.high, other.high))
 
     @property
     def largest(self) -> float:
         """The largest magnitude."""
         return max(abs(self.low), abs(self.high))
 
-    def squared(self) -> Span:
+    def squared(self) -> NumberSpan:
         """Return the squares of the numbers."""
         ends = sorted((self.low * self.low, self.high * self.high))
-        return Span(0 if self.low <= 0 <= self.high else ends[0], ends[1])
+        return NumberSpan(0 if self.low <= 0 <= self.high else ends[0], ends[1])
 
-    def inverse(self) -> Span | None:
+    def inverse(self) -> NumberSpan | None:
         """Return one over the numbers; ``None`` if 0 may be among them."""
-        return None if self.low <= 0 <= self.high else Span(1 / self.high, 1 / self.low)
+        return None if self.low <= 0 <= self.high else NumberSpan(1 / self.high, 1 / self.low)
 
 
 def spans_of(values: Array) -> Array:
@@ -61,11 +62,11 @@ def spans_of(values: Array) -> Array:
     few = np.empty(_once(values).shape, object)
     for index, value in np.ndenumerate(_once(values)):
         number = value.item() if isinstance(value, np.generic) else value
-        few[index] = Span(number, number)
+        few[index] = NumberSpan(number, number)
     return np.broadcast_to(few, values.shape)
 
 
-def repeated(span: Span, shape: tuple[int, ...]) -> Array:
+def repeated(span: NumberSpan, shape: tuple[int, ...]) -> Array:
     """Return an array of one span, without a copy for each element."""
     one = np.empty((1,) * len(shape), object)
     one.fill(span)

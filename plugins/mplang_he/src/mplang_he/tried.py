@@ -14,5 +14,5 @@ def works() -> bool:
     secret, public, _ = compute.run("keygen", about, []).buffers
     numbers = np.array([1, -2, 3], "<i8")
     sealed = compute.run("encrypt", about, [public, numbers.tobytes()]).buffers
-    (found,) = compute.run("decrypt", {**about, "count": 1}, [secret, *sealed]).buffers
-    return bool((np.frombuffer(found, "<i8") == numbers).all())
+    (data,) = compute.run("decrypt", {**about, "count": 1}, [secret, *sealed]).buffers
+    return bool((np.frombuffer(data, "<i8") == numbers).all())

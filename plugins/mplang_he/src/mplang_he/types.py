@@ -12,7 +12,7 @@ from mplang_core.ext import Codec, Encoded
 from mplang_he.parameters import Parameters
 
 MAX_CIPHERTEXTS = 1 << 16
-"""Ciphertexts of one value at most."""
+"""EncryptedColumns of one value at most."""
 
 MAX_ROWS = 1 << 24
 
@@ -52,7 +52,7 @@ class HePrivateKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Ciphertexts:
+class EncryptedColumns:
     """An encrypted tensor.
 
     Attributes:
@@ -146,7 +146,7 @@ def _load(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> HePrivateKey:
     (data,) = _parts(header, buffers, 1, _bytes(1 << 15, [60] * 16))
-    return HePrivateKey(cast(HePrivateKeyType, kind), data)
+    return HePrivateKey(cast("HePrivateKeyType", kind), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class HeCiphertextType(BaseType):
 
     @property
     def blocks(self) -> int:
-        """Ciphertexts of a column."""
+        """EncryptedColumns of a column."""
         return -(-self.rows // self.parameters.slots)
 
     @property
@@ -261,7 +261,7 @@ class HeCiphertextType(BaseType):
 
     def mismatch(self, value: Any) -> str | None:
         """Compare the type that a value was made with."""
-        kind = value.type if isinstance(value, Ciphertexts) else type(value).__name__
+        kind = value.type if isinstance(value, EncryptedColumns) else type(value).__name__
         return None if kind == self else f"expected {self}, got {kind}"
 
 
@@ -332,16 +332,16 @@ def _decode_key(
     return HePublicKey(kind, data)
 
 
-def _encode_ciphertexts(value: Ciphertexts) -> Encoded:
+def _encode_ciphertexts(value: EncryptedColumns) -> Encoded:
     return {}, list(value.parts)
 
 
 def _decode_ciphertexts(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
-) -> Ciphertexts:
-    kind = cast(HeCiphertextType, kind)
+) -> EncryptedColumns:
+    kind = cast("HeCiphertextType", kind)
     largest = 2 * _bytes(kind.parameters.degree, kind.primes)
-    return Ciphertexts(kind, tuple(_parts(header, buffers, kind.count, largest)))
+    return EncryptedColumns(kind, tuple(_parts(header, buffers, kind.count, largest)))
 
 
 KEY_CODEC = Codec(_encode_key, _decode_key)

@@ -1,1 +1,1 @@
-"""Ciphertexts by SEAL, by way of the low interface of tenseal."""
+"""EncryptedColumns by SEAL, by way of the low interface of tenseal."""

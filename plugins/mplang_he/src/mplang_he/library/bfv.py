@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tenseal.sealapi as seal
 
-from mplang_he.library.columns import Array, Column, SealColumns, made
-from mplang_he.library.context import Context
+from mplang_he.algebra import Plain
+from mplang_he.library.columns import SealColumn, SealColumns, made
+from mplang_he.library.context import SealContext, SealObject
+from mplang_he.spans import Array
 
 
 class BfvColumns(SealColumns):
     """Arithmetic of columns of integers; see :class:`mplang_he.bounds.BfvBounds`."""
 
-    def encrypted(self, values: Array) -> Column:
+    def encrypted(self, values: Array) -> SealColumn:
         """Encrypt numbers, one for each row."""
         blocks = []
         for i, _ in enumerate(self.starts):
             blocks.append(made(self.encryptor.encrypt, self._encoded(self.block(values, i))))
-        return Column(blocks)
+        return SealColumn(blocks)
 
-    def zero(self, level: int | None = None) -> Column:
+    def zero(self, level: int | None = None) -> SealColumn:
         """Return an encryption of zeros."""
-        return Column([self._fresh(None) for _ in self.starts])
+        return SealColumn([self._fresh(None) for _ in self.starts])
 
-    def add_plain(self, x: Column, y: Any) -> Column:
+    def add_plain(self, x: SealColumn, y: Plain) -> SealColumn:
         """Add plain numbers."""
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             plain = self._encoded(self.block(y, i))
             return made(self.ctx.evaluator.add_plain, block, plain)
 
         return self._each(x, change)
 
-    def multiply(self, x: Column, y: Column) -> Column:
+    def multiply(self, x: SealColumn, y: SealColumn) -> SealColumn:
         """Multiply two columns."""
         a, b = self.settle(x), self.settle(y)
         evaluator = self.ctx.evaluator
@@ -43,12 +43,12 @@ class BfvColumns(SealColumns):
             made(evaluator.square, p) if x is y else made(evaluator.multiply, p, q)
             for p, q in pairs
         ]
-        return Column(blocks, pending=True)
+        return SealColumn(blocks, pending=True)
 
-    def multiply_plain(self, x: Column, y: Any) -> Column:
+    def multiply_plain(self, x: SealColumn, y: Plain) -> SealColumn:
         """Multiply by plain numbers."""
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             numbers = self.block(y, i)
             minus = not isinstance(numbers, list) and numbers < 0  # t - 1 adds the noise of t
             plain = self._encoded(-numbers if minus else numbers)
@@ -59,26 +59,26 @@ class BfvColumns(SealColumns):
 
         return self._each(self.settle(x), change)
 
-    def settle(self, x: Column) -> Column:
+    def settle(self, x: SealColumn) -> SealColumn:
         """Relinearize a product."""
         if not x.pending:
             return x
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             if block.size() == 2:
                 return block
             return made(self.ctx.evaluator.relinearize, block, self.relin)
 
-        return Column(self._each(x, change).blocks)
+        return SealColumn(self._each(x, change).blocks)
 
-    def _aligned(self, x: Column, y: Column) -> tuple[Column, Column]:
+    def _aligned(self, x: SealColumn, y: SealColumn) -> tuple[SealColumn, SealColumn]:
         pending = x.pending or y.pending
-        return Column(x.blocks, 0, pending), Column(y.blocks, 0, pending)
+        return SealColumn(x.blocks, 0, pending), SealColumn(y.blocks, 0, pending)
 
-    def _fresh(self, like: Any) -> Any:
+    def _fresh(self, like: SealObject) -> SealObject:
         return made(self.encryptor.encrypt_zero)
 
-    def _encoded(self, numbers: Any) -> Any:
+    def _encoded(self, numbers: Plain) -> SealObject:
         t = self.ctx.plain
         if not isinstance(numbers, list):
             return seal.Plaintext(f"{numbers % t:X}")  # a constant polynomial has it in all slots
@@ -87,7 +87,7 @@ class BfvColumns(SealColumns):
         return plain
 
 
-def decrypted(ctx: Context, decryptor: Any, x: Column) -> tuple[Array, int]:
+def decrypted(ctx: SealContext, decryptor: SealObject, x: SealColumn) -> tuple[Array, int]:
     """Return the numbers in the slots of a column, and the noise budget that is left."""
     parts, budgets = [], []
     for block in x.blocks:

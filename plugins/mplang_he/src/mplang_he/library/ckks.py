@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tenseal.sealapi as seal
 
-from mplang_he.library.columns import Array, Column, SealColumns, made, state
-from mplang_he.library.context import Context
+from mplang_he.algebra import Plain
+from mplang_he.library.columns import SealColumn, SealColumns, made, state
+from mplang_he.library.context import SealContext, SealObject
+from mplang_he.spans import Array
 
 
 class CkksColumns(SealColumns):
     """Arithmetic of columns of floats; see :class:`mplang_he.bounds.CkksBounds`."""
 
-    def encrypted(self, values: Array) -> Column:
+    def encrypted(self, values: Array) -> SealColumn:
         """Encrypt numbers, one for each row."""
         top = self.ctx.parameters.levels
         blocks = []
         for i, _ in enumerate(self.starts):
             plain = self._encoded(self.block(values, i), top, self.ctx.scales[top])
             blocks.append(made(self.encryptor.encrypt, plain))
-        return Column(blocks, top)
+        return SealColumn(blocks, top)
 
-    def zero(self, level: int | None = None) -> Column:
+    def zero(self, level: int | None = None) -> SealColumn:
         """Return an encryption of zeros."""
         level = self.ctx.parameters.levels if level is None else level
-        return Column([self._zero(level, self.ctx.scales[level]) for _ in self.starts], level)
+        return SealColumn([self._zero(level, self.ctx.scales[level]) for _ in self.starts], level)
 
-    def add_plain(self, x: Column, y: Any) -> Column:
+    def add_plain(self, x: SealColumn, y: Plain) -> SealColumn:
         """Add plain numbers."""
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             plain = self._encoded(self.block(y, i), x.level, block.scale)
             return made(self.ctx.evaluator.add_plain, block, plain)
 
         return self._each(x, change)
 
-    def multiply(self, x: Column, y: Column) -> Column:
+    def multiply(self, x: SealColumn, y: SealColumn) -> SealColumn:
         """Multiply two columns."""
         a, b = self._aligned(self.settle(x), self.settle(y))
         evaluator = self.ctx.evaluator
@@ -46,45 +46,45 @@ class CkksColumns(SealColumns):
             made(evaluator.square, p) if x is y else made(evaluator.multiply, p, q)
             for p, q in pairs
         ]
-        return Column(blocks, a.level, True)
+        return SealColumn(blocks, a.level, True)
 
-    def multiply_plain(self, x: Column, y: Any) -> Column:
+    def multiply_plain(self, x: SealColumn, y: Plain) -> SealColumn:
         """Multiply by plain numbers."""
         x = self.settle(x)
         scale = self.ctx.scales[x.level]
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             plain = self._encoded(self.block(y, i), x.level, scale)
             if plain.is_zero():
                 return self._zero(x.level, scale**2)
             return made(self.ctx.evaluator.multiply_plain, block, plain)
 
-        return Column(self._each(x, change).blocks, x.level, True)
+        return SealColumn(self._each(x, change).blocks, x.level, True)
 
-    def settle(self, x: Column) -> Column:
+    def settle(self, x: SealColumn) -> SealColumn:
         """Relinearize and rescale a product."""
         if not x.pending:
             return x
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             if block.size() > 2:
                 block = made(self.ctx.evaluator.relinearize, block, self.relin)
             return self._rescaled(block, x.level)
 
-        return Column(self._each(x, change).blocks, x.level - 1)
+        return SealColumn(self._each(x, change).blocks, x.level - 1)
 
-    def _rescaled(self, block: Any, level: int) -> Any:
+    def _rescaled(self, block: SealObject, level: int) -> SealObject:
         result = made(self.ctx.evaluator.rescale_to_next, block)
         result.scale = self.ctx.scales[level - 1]
         return result
 
-    def _aligned(self, x: Column, y: Column) -> tuple[Column, Column]:
+    def _aligned(self, x: SealColumn, y: SealColumn) -> tuple[SealColumn, SealColumn]:
         if state(x) != state(y):
             x, y = self.settle(x), self.settle(y)
         level = min(x.level, y.level)
         return self._lowered(x, level), self._lowered(y, level)
 
-    def _lowered(self, x: Column, level: int) -> Column:
+    def _lowered(self, x: SealColumn, level: int) -> SealColumn:
         """Bring a column to a lower level, and its scale to that of the level."""
         if x.level == level:
             return x
@@ -92,22 +92,22 @@ class CkksColumns(SealColumns):
         scale = ctx.scales[level] * ctx.primes[level + 1] / ctx.scales[x.level]
         one = self._encoded(1.0, level + 1, scale)
 
-        def change(block: Any, i: int) -> Any:
+        def change(block: SealObject, i: int) -> SealObject:
             lower = made(ctx.evaluator.mod_switch_to, block, ctx.ids[level + 1])
             return self._rescaled(made(ctx.evaluator.multiply_plain, lower, one), level + 1)
 
-        return Column(self._each(x, change).blocks, level)
+        return SealColumn(self._each(x, change).blocks, level)
 
-    def _fresh(self, like: Any) -> Any:
+    def _fresh(self, like: SealObject) -> SealObject:
         level = self.ctx.ids.index(like.parms_id())
         return self._zero(level, like.scale)
 
-    def _zero(self, level: int, scale: float) -> Any:
+    def _zero(self, level: int, scale: float) -> SealObject:
         result = made(self.encryptor.encrypt_zero, self.ctx.ids[level])
         result.scale = scale
         return result
 
-    def _encoded(self, numbers: Any, level: int, scale: float) -> Any:
+    def _encoded(self, numbers: Plain, level: int, scale: float) -> SealObject:
         plain = seal.Plaintext()
         if isinstance(numbers, list):
             self.ctx.encoder.encode(numbers, self.ctx.ids[level], scale, plain)
@@ -116,7 +116,7 @@ class CkksColumns(SealColumns):
         return plain
 
 
-def decrypted(ctx: Context, decryptor: Any, x: Column) -> Array:
+def decrypted(ctx: SealContext, decryptor: SealObject, x: SealColumn) -> Array:
     """Return the numbers in the slots of a column."""
     parts = []
     for block in x.blocks:

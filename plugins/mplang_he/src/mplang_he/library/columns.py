@@ -5,33 +5,31 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import tenseal.sealapi as seal
 
-from mplang_he.algebra import Algebra
-from mplang_he.library.context import Context
-
-Array = np.ndarray[Any, Any]
+from mplang_he.algebra import Algebra, Plain
+from mplang_he.library.context import SealContext, SealObject
+from mplang_he.spans import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class SealColumn:
     """Encrypted numbers. Its ciphertexts are never changed.
 
     Attributes:
         blocks: a ciphertext for each block of rows.
-        level: of CKKS, as :class:`mplang_he.bounds.Bound` has it.
+        level: of CKKS, as :class:`mplang_he.bounds.ColumnBound` has it.
         pending: whether it is a product that is not finished.
     """
 
-    blocks: list[Any]
+    blocks: list[SealObject]
     level: int = 0
     pending: bool = False
 
 
-class SealColumns(Algebra[Column]):
+class SealColumns(Algebra[SealColumn]):
     """What CKKS and BFV have in common.
 
     Args:
@@ -41,7 +39,9 @@ class SealColumns(Algebra[Column]):
         relin: the keys by which products are relinearized, where there are any.
     """
 
-    def __init__(self, ctx: Context, rows: int, public: Any, relin: Any = None) -> None:
+    def __init__(
+        self, ctx: SealContext, rows: int, public: SealObject, relin: SealObject = None
+    ) -> None:
         self.ctx, self.rows = ctx, rows
         self.encryptor = seal.Encryptor(ctx.seal, public)
         self.relin = relin
@@ -52,18 +52,18 @@ class SealColumns(Algebra[Column]):
         """Return literals as they are."""
         return values
 
-    def check(self, x: Any, kind: Any) -> None:
+    def check(self, x: SealObject, kind: SealObject) -> None:
         """Check nothing: bounds did."""
 
-    def add(self, x: Column, y: Column) -> Column:
+    def add(self, x: SealColumn, y: SealColumn) -> SealColumn:
         """Add two columns."""
         return self._sum([x, y], self.ctx.evaluator.add)
 
-    def sub(self, x: Column, y: Column) -> Column:
+    def sub(self, x: SealColumn, y: SealColumn) -> SealColumn:
         """Subtract two columns."""
         return self._sum([x, y], self.ctx.evaluator.sub)
 
-    def total(self, terms: Iterable[Column]) -> Column:
+    def total(self, terms: Iterable[SealColumn]) -> SealColumn:
         """Add columns, at least one."""
         more = iter(terms)
         first, *rest = itertools.islice(more, 2)
@@ -75,36 +75,36 @@ class SealColumns(Algebra[Column]):
                 total = self.add(total, term)
         return total
 
-    def negate(self, x: Column) -> Column:
+    def negate(self, x: SealColumn) -> SealColumn:
         """Negate a column."""
         return self._each(x, lambda block, _: made(self.ctx.evaluator.negate, block))
 
-    def encrypted(self, values: Array) -> Column:
+    def encrypted(self, values: Array) -> SealColumn:
         """Encrypt numbers, one for each row."""
         raise NotImplementedError
 
-    def result(self, x: Column) -> Column:
+    def result(self, x: SealColumn) -> SealColumn:
         """Finish a result, and randomize it anew."""
         x = self.settle(x)
         return self.add(x, self.zero(x.level))
 
-    def zero(self, level: int | None = None) -> Column:
+    def zero(self, level: int | None = None) -> SealColumn:
         """Return an encryption of zeros."""
         raise NotImplementedError
 
-    def _aligned(self, x: Column, y: Column) -> tuple[Column, Column]:
+    def _aligned(self, x: SealColumn, y: SealColumn) -> tuple[SealColumn, SealColumn]:
         raise NotImplementedError
 
-    def _fresh(self, like: Any) -> Any:
+    def _fresh(self, like: SealObject) -> SealObject:
         """Return an encryption of zero in place of a ciphertext that shows its numbers."""
         raise NotImplementedError
 
-    def _sum(self, terms: Sequence[Column], combine: Any) -> Column:
+    def _sum(self, terms: Sequence[SealColumn], combine: SealObject) -> SealColumn:
         x, y = self._aligned(*terms)
         blocks = [self._combined(combine, a, b) for a, b in zip(x.blocks, y.blocks, strict=True)]
-        return Column(blocks, *state(x))
+        return SealColumn(blocks, *state(x))
 
-    def _accumulate(self, sums: list[Any], blocks: Sequence[Any]) -> None:
+    def _accumulate(self, sums: list[SealObject], blocks: Sequence[SealObject]) -> None:
         """Add to sums that nobody else has."""
         for i, block in enumerate(blocks):
             try:
@@ -112,7 +112,7 @@ class SealColumns(Algebra[Column]):
             except RuntimeError as error:
                 sums[i] = self._hidden(error, block, sums[i])
 
-    def _combined(self, combine: Any, x: Any, y: Any) -> Any:
+    def _combined(self, combine: SealObject, x: SealObject, y: Plain) -> SealObject:
         result = seal.Ciphertext()
         try:
             combine(x, y, result)
@@ -120,7 +120,7 @@ class SealColumns(Algebra[Column]):
             return self._hidden(error, x, result)
         return result
 
-    def _hidden(self, error: RuntimeError, like: Any, result: Any) -> Any:
+    def _hidden(self, error: RuntimeError, like: SealObject, result: SealObject) -> SealObject:
         """Return a result that SEAL refuses after it has made it: all can read what is in it.
 
         That is so where what hides two operands is the same, as in x - (x + 1).
@@ -131,10 +131,10 @@ class SealColumns(Algebra[Column]):
         self.ctx.evaluator.add_inplace(fresh, result)
         return fresh
 
-    def _each(self, x: Column, change: Any) -> Column:
-        return Column([change(block, i) for i, block in enumerate(x.blocks)], *state(x))
+    def _each(self, x: SealColumn, change: SealObject) -> SealColumn:
+        return SealColumn([change(block, i) for i, block in enumerate(x.blocks)], *state(x))
 
-    def block(self, y: Any, i: int) -> Any:
+    def block(self, y: SealObject, i: int) -> SealObject:
         """Return the plain numbers of a block: one, or a list of them."""
         values = np.asarray(y)
         if not values.ndim:
@@ -143,12 +143,12 @@ class SealColumns(Algebra[Column]):
         return values[start : start + self.ctx.parameters.slots].tolist()
 
 
-def state(x: Column) -> tuple[int, bool]:
+def state(x: SealColumn) -> tuple[int, bool]:
     """Return what columns have alike that are added."""
     return x.level, x.pending
 
 
-def made(function: Any, *operands: Any) -> Any:
+def made(function: SealObject, *operands: SealObject) -> SealObject:
     """Return what a function of SEAL writes into its last operand."""
     result = seal.Ciphertext()
     function(*operands, result)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import tenseal.sealapi as seal
 
 from mplang_he.parameters import Parameters
 
+SealObject: TypeAlias = Any
+"""An object of SEAL, whose bindings have no types."""
+
 CACHED = 8  # contexts
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class SealContext:
     """What SEAL works with.
 
     Attributes:
@@ -34,17 +37,17 @@ class Context:
     """
 
     parameters: Parameters
-    seal: Any
-    encoder: Any
-    evaluator: Any
-    ids: list[Any]
+    seal: SealObject
+    encoder: SealObject
+    evaluator: SealObject
+    ids: list[SealObject]
     scales: list[float]
     primes: list[int]
     plain: int
 
 
 @lru_cache(CACHED)
-def context_of(parameters: Parameters) -> Context:
+def context_of(parameters: Parameters) -> SealContext:
     """Return the context of parameters."""
     is_ckks = parameters.scheme == "ckks"
     made = seal.EncryptionParameters(getattr(seal.SCHEME_TYPE, parameters.scheme.upper()))
@@ -63,16 +66,16 @@ def context_of(parameters: Parameters) -> Context:
     encoder = seal.CKKSEncoder(ctx) if is_ckks else seal.BatchEncoder(ctx)
     ids = _ids(ctx) if is_ckks else [ctx.first_parms_id()]
     scales = _scales(numbers, 2.0**parameters.plain) if is_ckks else []
-    return Context(parameters, ctx, encoder, seal.Evaluator(ctx), ids, scales, numbers, plain)
+    return SealContext(parameters, ctx, encoder, seal.Evaluator(ctx), ids, scales, numbers, plain)
 
 
-def _ids(ctx: Any) -> list[Any]:
+def _ids(ctx: SealObject) -> list[SealObject]:
     """Return the identities of the levels, the lowest first."""
-    found, each = [], ctx.first_context_data()
+    levels, each = [], ctx.first_context_data()
     while each is not None:
-        found.append(each.parms_id())
+        levels.append(each.parms_id())
         each = each.next_context_data()
-    return found[::-1]
+    return levels[::-1]
 
 
 def _scales(primes: list[int], scale: float) -> list[float]:
@@ -83,7 +86,7 @@ def _scales(primes: list[int], scale: float) -> list[float]:
     return scales[::-1]
 
 
-def saved(value: Any) -> bytes:
+def saved(value: SealObject) -> bytes:
     """Return one of SEAL's objects as bytes."""
     file = os.memfd_create("seal")
     try:
@@ -93,7 +96,7 @@ def saved(value: Any) -> bytes:
         os.close(file)
 
 
-def loaded(kind: type[Any], ctx: Context, data: bytes) -> Any:
+def loaded(kind: type[SealObject], ctx: SealContext, data: bytes) -> SealObject:
     """Return one of SEAL's objects, which is checked against a context.
 
     Raises:
