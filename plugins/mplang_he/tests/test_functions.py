@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from he_values import cluster
+from mplang_he.parameters import BFV_PRIMES, Parameters
 
 import mplang_core as mp
 from mplang_core import errors
@@ -299,3 +300,54 @@ def test_a_number_beyond_its_range_is_an_error_at_its_party():
             w = mp.put("V", W * 2)
         with pytest.raises(errors.PartyError, match="range"):
             mp.fetch(sim, mp.evaluate(sim, program, w))
+
+
+# -- the simulator's check of numbers
+
+
+def checked(fn, value):
+    """Run a function of what the clinic has, where what the check finds ends the run."""
+    with mp.Simulator(cluster(), check_numbers="raise") as sim:
+        return mp.fetch(sim, mp.evaluate(sim, lambda: on_h(fn, value)))
+
+
+@pytest.mark.parametrize("operand", [X, N.astype(np.int16)], ids=["ckks", "bfv"])
+def test_a_fault_of_the_arithmetic_is_found(monkeypatch, operand):
+    from mplang_he.library.columns import SealColumns
+
+    monkeypatch.setattr(SealColumns, "add", lambda self, x, y: y)
+    with pytest.raises(errors.PartyError, match="a number is off by"):
+        checked(lambda x: x + x[:, ::-1], operand)
+
+
+def plant(monkeypatch, parameters):
+    """Plant parameters without room, and bounds that say that all fits and nothing is off."""
+    from mplang_he import bounds, functions, ops
+
+    def careless(self, *args, **kwargs):
+        before(self, *args, **kwargs)
+        self.fresh = self.encoding = self.rounding = self.switching = 0.0
+
+    before = bounds.ColumnBounds.__init__
+    monkeypatch.setattr(bounds.ColumnBounds, "__init__", careless)
+    monkeypatch.setattr(bounds.CkksBounds, "_fits", lambda self, x: x)
+    monkeypatch.setattr(bounds.BfvBounds, "_fits", lambda self, x: x)
+    monkeypatch.setattr(bounds, "budget_of", lambda noise: 5)
+    monkeypatch.setattr(functions, "parameters_for", lambda *_: parameters)
+    monkeypatch.setattr(ops, "_check_modulus", lambda made: None)
+
+
+NO_ROOM = {
+    "a scale of 2^24": (Parameters("ckks", 8192, (60, 24, 24, 60), 24), X),
+    "a wrap at the last prime": (Parameters("ckks", 8192, (44, 40, 40, 44), 40), X * 0 + 1.0),
+    "a wrap at the plain modulus": (Parameters("bfv", 8192, BFV_PRIMES[8192], 20), N),
+    "no noise budget": (Parameters("bfv", 4096, BFV_PRIMES[4096], 30), N),
+}
+
+
+@pytest.mark.parametrize(("parameters", "value"), NO_ROOM.values(), ids=NO_ROOM)
+def test_parameters_without_room_are_found(monkeypatch, parameters, value):
+    plant(monkeypatch, parameters)
+    cube, square = lambda n: n.astype(jnp.int32) ** 3, lambda x: (x * 30.0) ** 2
+    with pytest.raises(errors.PartyError, match="off by|beyond its type"):
+        checked(cube if value is N else square, value)

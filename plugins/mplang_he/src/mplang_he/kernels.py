@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mplang_core.ext import KernelContext, KernelError, native_calls
+from mplang_he import reference
 from mplang_he.ops import checked
 from mplang_he.parameters import Parameters
 from mplang_he.spans import Array
@@ -48,7 +49,9 @@ def encrypt(
     kind = _result(ctx)
     plain = _bytes(np.moveaxis(x, 0, -1), kind.parameters)
     made = _call(ctx, "encrypt", kind.parameters, {"rows": kind.rows}, [key.data, plain])[1]
-    return _sealed(ctx, [kind], made)[0]
+    (value,) = _sealed(ctx, [kind], made)
+    reference.keep(ctx, value, x)
+    return value
 
 
 def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array:
@@ -77,7 +80,9 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
     if not is_bfv and dtype.kind != "f":
         numbers = np.rint(numbers)
     shape = (*kind.shape, kind.rows)
-    return np.moveaxis(numbers.reshape(shape), -1, kind.axis).astype(dtype)
+    result = np.moveaxis(numbers.reshape(shape), -1, kind.axis).astype(dtype)
+    reference.compare(ctx, x, result)
+    return result
 
 
 def run(
@@ -109,6 +114,7 @@ def run(
     made = _call(ctx, "run", kind.parameters, about, buffers)[1]
     types = [value.type for value in ctx.op.outputs]
     results = _sealed(ctx, [each for each in types if isinstance(each, HeCiphertextType)], made)
+    reference.keep_results(ctx, code, values, results)
     return results[0] if len(results) == 1 else tuple(results)
 
 
