@@ -53,6 +53,9 @@ class Algebra(Protocol[C]):
     def settle(self, x: C) -> C:
         """Finish a product."""
 
+    def masked(self, x: C) -> C:
+        """Hide what is in slots without a row: who encrypted may have put more rows there."""
+
     def result(self, x: C) -> C:
         """Finish a result, and randomize it anew."""
 

@@ -25,6 +25,10 @@ BUDGET = 2
 """Bits of noise budget of BFV that a result has at least."""
 
 
+MASK = np.array([NumberSpan(0, 0), NumberSpan(1, 1)], object)
+"""Plain numbers, one for each row, by which what is in other slots is hidden."""
+
+
 class DoesNotFitError(ValueError):
     """Raised if the parameters have no room for a number, a product or its noise."""
 
@@ -190,6 +194,10 @@ class CkksBounds(ColumnBounds):
             return x
         return self._fits(ColumnBound(x.span, x.error + self.rescaling, x.level - 1))
 
+    def masked(self, x: ColumnBound) -> ColumnBound:
+        """Multiply by ones where there are rows."""
+        return replace(self.multiply_plain(x, MASK), span=x.span)
+
     def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""
         x = self.settle(x)
@@ -274,6 +282,10 @@ class BfvBounds(ColumnBounds):
         if not x.pending:
             return x
         return self._fits(ColumnBound(x.span, x.error + self.unit * self.switching))
+
+    def masked(self, x: ColumnBound) -> ColumnBound:
+        """Add random numbers where there are no rows."""
+        return replace(x, error=x.error + self.added)
 
     def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""

@@ -36,10 +36,12 @@ class Circuit(NamedTuple):
     Attributes:
         module: with its calls inlined, and its ops numbered.
         arguments: makes them.
+        masked: whether slots without rows are hidden, by parameters.
     """
 
     module: ir.Module
     arguments: Arguments
+    masked: Callable[[Parameters], bool] = lambda parameters: False
 
     def run(self, bounds: ColumnBounds) -> list[Value]:
         """Run it on bounds, and finish its results.
@@ -48,6 +50,8 @@ class Circuit(NamedTuple):
             OpError: an op does not fit.
         """
         made = ColumnInterpreter(bounds).run(self.module, self.arguments(bounds))
+        if self.masked(bounds.parameters):
+            made = [each.map(bounds.masked) if isinstance(each, Columns) else each for each in made]
         return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
 
 
@@ -125,14 +129,15 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
 
 
 def _ckks(circuit: Circuit, precision: float) -> Parameters:
-    draft = CkksBounds(Parameters("ckks", 32768, (60, 40, 60), 40), draft=True)
-    circuit.run(draft)
-    levels, largest = draft.seen.depth, draft.seen.head()
-    error: ValueError = DoesNotFitError(
-        f"it has {levels} products one after the other, of numbers up to {largest:.4g}: no "
-        f"modulus of {MODULUS_BITS[32768]} bits has room for that"
-    )
-    for degree in MODULUS_BITS:
+    error: ValueError = DoesNotFitError("no parameters have room for it")
+    for degree, most in MODULUS_BITS.items():
+        draft = CkksBounds(Parameters("ckks", degree, (36, 36, 36), 30), draft=True)
+        circuit.run(draft)
+        levels, largest = draft.seen.depth, draft.seen.head()
+        error = DoesNotFitError(
+            f"it has {levels} products one after the other, of numbers up to {largest:.4g}: no "
+            f"modulus of {most} bits has room for that"
+        )
         made = ckks_parameters(degree, levels, largest)
         if made is None:
             continue

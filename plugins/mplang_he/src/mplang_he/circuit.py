@@ -40,6 +40,11 @@ class FunctionOperand:
     sealed: HeCiphertextType | None = None
     encrypted: bool = False
 
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return self.type.shape[0 if self.sealed is None else self.sealed.axis]
+
 
 @lru_cache(256)
 def parameters_for(
@@ -157,7 +162,18 @@ def _circuit(code: bytes, operands: Sequence[FunctionOperand]) -> Circuit:
             made.append(Columns(cells.reshape(shape), axis, each.type.shape[axis]))
         return made
 
-    return Circuit(module_of(code), arguments)
+    return Circuit(module_of(code), arguments, lambda parameters: is_masked(operands, parameters))
+
+
+def is_masked(operands: Sequence[FunctionOperand], parameters: Parameters) -> bool:
+    """Return whether slots of results without rows are hidden.
+
+    There a function is computed, too, on what an encrypting party put there: on more rows than it
+    said. That tells of operands that the evaluator has in plain.
+    """
+    plain = any(not each.encrypted for each in operands)
+    rows = [each.rows for each in operands if each.encrypted]
+    return plain and any(count % parameters.slots for count in rows)
 
 
 def _bound(bounds: Any, kind: HeCiphertextType) -> ColumnBound:

@@ -103,7 +103,7 @@ def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
     """Run a function.
 
     ``args`` has ``operands``: for each the axis of rows, ``-1`` of a plain one, its shape, and how
-    many ciphertexts it has, 0 of a plain one.
+    many ciphertexts it has, 0 of a plain one; and whether slots without rows are ``masked``.
     """
     key, relin, code, *parts = buffers
     operands = args.get("operands")
@@ -122,6 +122,8 @@ def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
         values.append(Columns(cells.reshape(shape[:axis] + shape[axis + 1 :]), axis, rows))
     made = ColumnInterpreter(columns).run(module_of(code), values)
     results = [cell for each in made if isinstance(each, Columns) for cell in each.cells.flat]
+    if args.get("masked") is True:
+        results = [columns.masked(each) for each in results]
     done = [columns.result(each) for each in results]
     return MethodResult({}, [saved(block) for each in done for block in each.blocks])
 
@@ -132,7 +134,7 @@ _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
     "keygen": (_keygen, ()),
     "encrypt": (_encrypt, ("rows",)),
     "decrypt": (_decrypt, ("rows", "count")),
-    "run": (_run, ("rows", "operands")),
+    "run": (_run, ("rows", "operands", "masked")),
 }
 """The methods, and the fields of their arguments besides the parameters."""
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mplang_core.ext import KernelContext, KernelError, native_calls
 from mplang_he import reference
-from mplang_he.ops import checked
+from mplang_he.circuit import is_masked
+from mplang_he.ops import checked, operands_of
 from mplang_he.parameters import Parameters
 from mplang_he.spans import Array
 from mplang_he.types import (
@@ -110,7 +111,8 @@ def run(
             raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
         shapes.append((-1, each.shape, 0))
         buffers.append(_bytes(each, kind.parameters))
-    about = {"rows": kind.rows, "operands": shapes}
+    known = operands_of([value.type for value in ctx.op.inputs][:-2], ranges)
+    about = {"rows": kind.rows, "operands": shapes, "masked": is_masked(known, kind.parameters)}
     made = _call(ctx, "run", kind.parameters, about, buffers)[1]
     types = [value.type for value in ctx.op.outputs]
     results = _sealed(ctx, [each for each in types if isinstance(each, HeCiphertextType)], made)

@@ -79,6 +79,10 @@ class PlainColumns(Algebra[Array]):
         """Return a product, which is finished."""
         return x
 
+    def masked(self, x: Array) -> Array:
+        """Return a column, which has its rows alone."""
+        return x
+
     def result(self, x: Array) -> Array:
         """Return a result, which is finished."""
         return x

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 import tenseal.sealapi as seal
 
@@ -58,6 +60,12 @@ class BfvColumns(SealColumns):
             return made(self.ctx.evaluator.negate, product) if minus else product
 
         return self._each(self.settle(x), change)
+
+    def masked(self, x: SealColumn) -> SealColumn:
+        """Add random numbers where there are no rows."""
+        empty = len(self.starts) * self.ctx.parameters.slots - self.rows
+        noise = [secrets.randbelow(self.ctx.plain) for _ in range(empty)]
+        return self.add_plain(x, np.array([0] * self.rows + noise))
 
     def settle(self, x: SealColumn) -> SealColumn:
         """Relinearize a product."""

@@ -61,6 +61,10 @@ class CkksColumns(SealColumns):
 
         return SealColumn(self._each(x, change).blocks, x.level, True)
 
+    def masked(self, x: SealColumn) -> SealColumn:
+        """Multiply by ones where there are rows, and by zeros elsewhere."""
+        return self.multiply_plain(x, np.ones(self.rows))
+
     def settle(self, x: SealColumn) -> SealColumn:
         """Relinearize and rescale a product."""
         if not x.pending:
