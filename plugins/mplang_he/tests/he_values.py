@@ -15,6 +15,7 @@ from mplang_he.types import (
     HePublicKey,
     HePublicKeyType,
     HeRelinKeyType,
+    HeRotationKeyType,
 )
 
 import mplang_core as mp
@@ -43,6 +44,14 @@ def keys(parameters):
         HePublicKey(HePublicKeyType(parameters), made[1]),
         HePublicKey(HeRelinKeyType(parameters), made[2]),
     )
+
+
+@cache
+def rotation(parameters, steps):
+    """Return keys by which slots are rotated."""
+    about = {"parameters": parameters.params(), "steps": steps}
+    made = compute.run("rotation_keys", about, [keys(parameters)[0].data]).buffers
+    return HePublicKey(HeRotationKeyType(parameters, steps), made[0])
 
 
 def encrypted(parameters, x, low, high):

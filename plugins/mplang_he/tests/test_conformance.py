@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from he_values import FLOATS, SMALL, cluster, decrypted, encrypted, keys
+from he_values import FLOATS, SMALL, cluster, decrypted, encrypted, keys, rotation
 from hypothesis import strategies as st
 from mplang_he import HeCiphertextType, HePrivateKeyType, HePublicKeyType, HeRelinKeyType
-from mplang_he.parameters import BFV_PRIMES, Parameters
-from mplang_he.types import EncryptedColumns, HePrivateKey, HePublicKey
+from mplang_he.parameters import BFV_PRIMES, Parameters, sum_steps
+from mplang_he.types import EncryptedColumns, HePrivateKey, HePublicKey, HeRotationKeyType
 from mplang_jax import jax_compile
 from mplang_testing import (
     DeviceSuite,
@@ -46,6 +46,7 @@ def samples(parameters, x, ends, error):
     name, sealed = parameters.scheme, of(encrypted(parameters, x, *ends))
     private, public, relin = map(of, keys(parameters))
     kind = TensorType.of(x)
+    sums, circle = sum_steps(parameters), (1, 1 - len(x))
     square = {**code(lambda x: x * x, kind), "ranges": ()}
     dot = {**code(lambda x, w: (x @ w, x - w), kind, kind), "ranges": (ends,)}
     return (
@@ -57,6 +58,14 @@ def samples(parameters, x, ends, error):
         Sample(
             f"{name}.run", sealed, public, relin, attrs=square, random=True,
             expect=gives(x * x, error), name=f"{name}.run-square",
+        ),
+        Sample(
+            f"{name}.sum", sealed, of(rotation(parameters, sums)), public, random=True,
+            expect=gives(x.sum(axis=0, keepdims=True), error),
+        ),
+        Sample(
+            f"{name}.roll", sealed, of(rotation(parameters, circle)), public, attrs={"by": 1},
+            random=True, expect=gives(x[::-1], error),
         ),
         Sample(
             f"{name}.run", sealed, x, public, relin, attrs=dot, random=True,
@@ -73,9 +82,15 @@ KEYGEN = Sample(
 )  # fmt: skip
 
 
+MADE = (
+    KEYGEN,
+    Sample("he.rotation_keys", of(keys(SMALL)[0]), attrs={"steps": (1, -3, 0)}, random=True),
+)
+
+
 class TestFeops(FeopSuite):
     family = "he"
-    samples = (KEYGEN,)
+    samples = MADE
 
 
 class TestBfvFeops(FeopSuite):
@@ -90,7 +105,7 @@ class TestCkksFeops(FeopSuite):
 
 class TestKernels(KernelSuite):
     family = "he"
-    samples = (KEYGEN,)
+    samples = MADE
 
 
 class TestBfvKernels(KernelSuite):
@@ -124,6 +139,14 @@ class TestRelinKey(TypeSuite):
 
     def values(self, kind):
         data = st.binary(min_size=1, max_size=kind.nbytes)
+        return data.map(lambda data: HePublicKey(kind, data))
+
+
+class TestRotationKey(TypeSuite):
+    kinds = st.builds(HeRotationKeyType, parameters, st.sampled_from([(1,), (0, -3), (7, 8, 9)]))
+
+    def values(self, kind):
+        data = st.binary(min_size=1, max_size=99)
         return data.map(lambda data: HePublicKey(kind, data))
 
 

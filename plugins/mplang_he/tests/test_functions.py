@@ -330,8 +330,8 @@ def plant(monkeypatch, parameters):
 
     before = bounds.ColumnBounds.__init__
     monkeypatch.setattr(bounds.ColumnBounds, "__init__", careless)
-    monkeypatch.setattr(bounds.CkksBounds, "_fits", lambda self, x: x)
-    monkeypatch.setattr(bounds.BfvBounds, "_fits", lambda self, x: x)
+    monkeypatch.setattr(bounds.CkksBounds, "fitted", lambda self, x: x)
+    monkeypatch.setattr(bounds.BfvBounds, "fitted", lambda self, x: x)
     monkeypatch.setattr(bounds, "budget_of", lambda noise: 5)
     monkeypatch.setattr(functions, "parameters_for", lambda *_: parameters)
     monkeypatch.setattr(ops, "_check_modulus", lambda made: None)

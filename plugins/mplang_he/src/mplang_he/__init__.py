@@ -27,6 +27,7 @@ Example:
 from mplang_he.config import HeConfig
 from mplang_he.ops import keygen
 from mplang_he.parameters import Parameters
+from mplang_he.rows import rotate_rows, sum_rows
 from mplang_he.types import HeCiphertextType, HePrivateKeyType, HePublicKeyType, HeRelinKeyType
 
 __all__ = [
@@ -37,4 +38,6 @@ __all__ = [
     "HeRelinKeyType",
     "Parameters",
     "keygen",
+    "rotate_rows",
+    "sum_rows",
 ]

@@ -8,7 +8,7 @@ from mplang_core.ext import Dialect, Feop, KernelSpec, hookimpl
 from mplang_he import ops
 from mplang_he.plugin import late
 
-encrypt, decrypt, run = ops.BFV
+encrypt, decrypt, run, sum, roll = ops.BFV
 
 
 @hookimpl
@@ -28,5 +28,5 @@ def mplang_kernels() -> Sequence[KernelSpec]:
     """Return the kernels, whose library runs in a process of its own."""
     return [
         KernelSpec([f"bfv.{name}"], late(name), native="he")
-        for name in ("encrypt", "decrypt", "run")
+        for name in ("encrypt", "decrypt", "run", "sum", "roll")
     ]

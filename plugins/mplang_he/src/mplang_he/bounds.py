@@ -96,6 +96,22 @@ class ColumnBounds(Algebra[ColumnBound]):
         """Return an encryption of zeros."""
         return self.encrypted(NumberSpan(0, 0))
 
+    def fitted(self, x: ColumnBound) -> ColumnBound:
+        """Return a column, for which there is room.
+
+        Raises:
+            DoesNotFitError: there is none.
+        """
+        raise NotImplementedError
+
+    def kept(self, x: ColumnBound) -> ColumnBound:
+        """Multiply by ones in some rows, and by zeros elsewhere."""
+        return self.settle(replace(self.multiply_plain(x, MASK), span=x.span))
+
+    def rotated(self, x: ColumnBound) -> ColumnBound:
+        """Move numbers to other slots, of a column that is finished."""
+        raise NotImplementedError
+
     def total(self, terms: Iterable[ColumnBound]) -> ColumnBound:
         """Add columns."""
         return reduce(self.add, terms)
@@ -159,20 +175,20 @@ class CkksBounds(ColumnBounds):
     def encrypted(self, span: NumberSpan) -> ColumnBound:
         """Return what is known of a fresh ciphertext."""
         error = (self.fresh + self.encoding) / self.scale + span.largest * FLOAT
-        return self._fits(ColumnBound(span, error, 0 if self.draft else self.parameters.levels))
+        return self.fitted(ColumnBound(span, error, 0 if self.draft else self.parameters.levels))
 
     def add(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Add two columns, at the lower level of both."""
         x, y = self._aligned(x, y)
         fresh = self.fresh / self.scale ** (2 if x.pending else 1)  # if what is added shows
         error = x.error + y.error + fresh
-        return self._fits(replace(x, span=x.span + y.span, error=error))
+        return self.fitted(replace(x, span=x.span + y.span, error=error))
 
     def add_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Add plain numbers."""
         span, rows = span_of(y)
         error = x.error + self._encoded(span, rows, self.scale * (self.scale if x.pending else 1))
-        return self._fits(replace(x, span=x.span + span, error=error))
+        return self.fitted(replace(x, span=x.span + span, error=error))
 
     def multiply(self, x: ColumnBound, y: ColumnBound) -> ColumnBound:
         """Multiply two columns."""
@@ -192,11 +208,15 @@ class CkksBounds(ColumnBounds):
         """Rescale a product, which takes a level."""
         if not x.pending:
             return x
-        return self._fits(ColumnBound(x.span, x.error + self.rescaling, x.level - 1))
+        return self.fitted(ColumnBound(x.span, x.error + self.rescaling, x.level - 1))
 
     def masked(self, x: ColumnBound) -> ColumnBound:
         """Multiply by ones where there are rows."""
-        return replace(self.multiply_plain(x, MASK), span=x.span)
+        return self.kept(x)
+
+    def rotated(self, x: ColumnBound) -> ColumnBound:
+        """Move numbers to other slots, of a column that is finished."""
+        return replace(x, error=x.error + 1.01 * self.switching / self.scale)
 
     def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""
@@ -223,9 +243,10 @@ class CkksBounds(ColumnBounds):
                 f"it is one product more than its parameters have levels for "
                 f"({self.parameters.levels})"
             )
-        return self._fits(made)
+        return self.fitted(made)
 
-    def _fits(self, x: ColumnBound) -> ColumnBound:
+    def fitted(self, x: ColumnBound) -> ColumnBound:
+        """Return a column, whose numbers fit in the modulus of its level."""
         if self.draft:
             return self.seen.record(x)
         primes, scale = self.parameters.primes, self.parameters.plain
@@ -268,20 +289,24 @@ class BfvBounds(ColumnBounds):
         """Multiply two columns."""
         a, b = self.settle(x).error, self.settle(y).error
         noise = self.growth * (a + b) + 3 * a * b + self.products
-        return self._fits(ColumnBound(_product(x, y), noise, pending=True))
+        return self.fitted(ColumnBound(_product(x, y), noise, pending=True))
 
     def multiply_plain(self, x: ColumnBound, y: Plain) -> ColumnBound:
         """Multiply by plain numbers."""
         span, rows = span_of(y)
         x = self.settle(x)
         by = self.vector if rows else max(span.largest, 1.0)
-        return self._fits(ColumnBound(x.span * span, x.error * by + self.unit * self.fresh))
+        return self.fitted(ColumnBound(x.span * span, x.error * by + self.unit * self.fresh))
 
     def settle(self, x: ColumnBound) -> ColumnBound:
         """Relinearize a product."""
         if not x.pending:
             return x
-        return self._fits(ColumnBound(x.span, x.error + self.unit * self.switching))
+        return self.fitted(ColumnBound(x.span, x.error + self.unit * self.switching))
+
+    def rotated(self, x: ColumnBound) -> ColumnBound:
+        """Move numbers to other slots, of a column that is finished."""
+        return self.fitted(replace(x, error=x.error + self.unit * self.switching))
 
     def masked(self, x: ColumnBound) -> ColumnBound:
         """Add random numbers where there are no rows."""
@@ -290,9 +315,10 @@ class BfvBounds(ColumnBounds):
     def result(self, x: ColumnBound) -> ColumnBound:
         """Return what is known of a result, to which an encryption of zero is added."""
         x = self.settle(x)
-        return self._fits(replace(x, error=x.error + self.unit * self.fresh))
+        return self.fitted(replace(x, error=x.error + self.unit * self.fresh))
 
-    def _fits(self, x: ColumnBound) -> ColumnBound:
+    def fitted(self, x: ColumnBound) -> ColumnBound:
+        """Return a column, whose noise leaves a budget."""
         if not self.draft and budget_of(x.error) < BUDGET:
             raise DoesNotFitError(
                 f"its noise leaves {budget_of(x.error)} bits of budget, and {BUDGET} are needed"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from mplang_he.bounds import BfvBounds, CkksBounds, ColumnBound, ColumnBounds, DoesNotFitError
+from mplang_he.circuit import Wanted
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter, OpError, Value, all_columns
 from mplang_he.parameters import (
@@ -55,19 +56,18 @@ class Circuit(NamedTuple):
         return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
 
 
-def choose(scheme: Scheme, circuit: Circuit, precision: float) -> Parameters:
+def choose(scheme: Scheme, circuit: Circuit, wanted: Wanted) -> Parameters:
     """Return the smallest parameters that have room for a function.
 
     Args:
         scheme: of the ciphertexts.
         circuit: the function.
-        precision: error of a result of CKKS at most, as part of the largest number that its range
-            allows.
+        wanted: what results are to have.
 
     Raises:
         OpError: there are none; says which op does not fit in the largest ones.
     """
-    return _ckks(circuit, precision) if scheme == "ckks" else _bfv(circuit)
+    return _ckks(circuit, wanted) if scheme == "ckks" else _bfv(circuit, wanted)
 
 
 def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
@@ -102,13 +102,17 @@ def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
 def _has_room(bounds: BfvBounds, span: NumberSpan, levels: int) -> bool:
     """Return whether noise leaves a budget after some products."""
     try:
-        made = bounds.encrypted(span)
-        for _ in range(levels):
-            made = bounds.settle(bounds.multiply(made, made))
-        bounds.result(made)
+        _multiplied(bounds, bounds.encrypted(span), levels)
     except DoesNotFitError:
         return False
     return True
+
+
+def _multiplied(bounds: BfvBounds, x: ColumnBound, times: int) -> ColumnBound:
+    """Return a column after some products."""
+    for _ in range(times):
+        x = bounds.settle(bounds.multiply(x, x))
+    return bounds.result(x)
 
 
 def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | None:
@@ -128,12 +132,13 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
     return Parameters("ckks", degree, (scale + head, *[scale] * levels, scale + head), scale)
 
 
-def _ckks(circuit: Circuit, precision: float) -> Parameters:
+def _ckks(circuit: Circuit, wanted: Wanted) -> Parameters:
     error: ValueError = DoesNotFitError("no parameters have room for it")
     for degree, most in MODULUS_BITS.items():
         draft = CkksBounds(Parameters("ckks", degree, (36, 36, 36), 30), draft=True)
-        circuit.run(draft)
-        levels, largest = draft.seen.depth, draft.seen.head()
+        results = circuit.run(draft)
+        levels, largest = draft.seen.depth + wanted.spare, draft.seen.head()
+        largest = max(largest, _spare_room(results, wanted))
         error = DoesNotFitError(
             f"it has {levels} products one after the other, of numbers up to {largest:.4g}: no "
             f"modulus of {most} bits has room for that"
@@ -146,24 +151,34 @@ def _ckks(circuit: Circuit, precision: float) -> Parameters:
         except (OpError, DoesNotFitError) as reason:
             error = reason
             continue
-        if worst <= precision:
+        if worst <= wanted.precision:
             return made
         error = DoesNotFitError(
             f"its result may be off by {worst:.2g} of the largest number that its ranges allow, "
-            f"and {precision:g} is the most: say it by precision: of the device"
+            f"and {wanted.precision:g} is the most: say it by precision: of the device"
         )
     raise error
 
 
+def _spare_room(results: Sequence[Value], wanted: Wanted) -> float:
+    """Return how large numbers may become in what comes after a function, sums of rows at least."""
+    if not wanted.spare:
+        return 0.0
+    rows = max((each.rows for each in results if isinstance(each, Columns)), default=1)
+    largest = max((each.span.largest for each in all_columns(results)), default=0)
+    return max(wanted.limit, float(rows * largest))
+
+
 def _relative(x: ColumnBound) -> float:
-    """Return how far off a result may be, as part of the largest number; of zeros nothing."""
-    return x.error / x.span.largest if x.span.largest else 0.0
+    """Return how far off a result may be, as part of the largest number; of zeros as it is."""
+    return x.error / (x.span.largest or 1.0)
 
 
-def _bfv(circuit: Circuit) -> Parameters:
+def _bfv(circuit: Circuit, wanted: Wanted) -> Parameters:
     draft = BfvBounds(Parameters("bfv", 32768, tuple(BFV_PRIMES[32768]), 24), draft=True)
-    results = all_columns(circuit.run(draft))
-    largest = max((int(each.span.largest) for each in results), default=0)
+    results = circuit.run(draft)
+    largest = max((int(each.span.largest) for each in all_columns(results)), default=0)
+    largest = max(largest, math.ceil(_spare_room(results, wanted)))
     error: ValueError = DoesNotFitError(
         f"its results have {largest.bit_length()} bits, and a plain modulus has {MAX_PRIME - 2} at "
         "most: declare narrower ranges"
@@ -174,7 +189,9 @@ def _bfv(circuit: Circuit) -> Parameters:
             continue
         made = Parameters("bfv", degree, tuple(primes), bits)
         try:
-            circuit.run(BfvBounds(made))
+            bounds = BfvBounds(made)
+            for each in all_columns(circuit.run(bounds)):
+                _multiplied(bounds, each, wanted.spare)
         except (OpError, DoesNotFitError) as reason:
             error = reason
         else:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from mplang_stablehlo import read
 
 from mplang_core import TensorType
-from mplang_he.parameters import Parameters, Scheme
+from mplang_he.parameters import Parameters, Scheme, sum_steps
 from mplang_he.types import HeCiphertextType, outward
 
 if TYPE_CHECKING:
@@ -46,9 +46,23 @@ class FunctionOperand:
         return self.type.shape[0 if self.sealed is None else self.sealed.axis]
 
 
+class Wanted(NamedTuple):
+    """What results are to have.
+
+    Attributes:
+        precision: error of CKKS at most, as part of the largest number that a range allows.
+        spare: products that they can still be part of, one after the other.
+        limit: how large numbers of BFV may become in what comes after.
+    """
+
+    precision: float
+    spare: int = 0
+    limit: float = 0.0
+
+
 @lru_cache(256)
 def parameters_for(
-    code: bytes, scheme: Scheme, operands: tuple[FunctionOperand, ...], precision: float
+    code: bytes, scheme: Scheme, operands: tuple[FunctionOperand, ...], wanted: Wanted
 ) -> Parameters:
     """Return the smallest parameters that have room for a function.
 
@@ -56,7 +70,7 @@ def parameters_for(
         code: of the function, compressed StableHLO.
         scheme: of the ciphertexts.
         operands: none of which is sealed.
-        precision: error of a result of CKKS at most, as part of the largest number in its range.
+        wanted: what results have beside their range.
 
     Raises:
         OpError: an op has no room, or is none of ciphertexts.
@@ -64,7 +78,7 @@ def parameters_for(
     """
     from mplang_he.choice import choose
 
-    return choose(scheme, _circuit(code, operands), precision)
+    return choose(scheme, _circuit(code, operands), wanted)
 
 
 @lru_cache(256)
@@ -140,6 +154,48 @@ def fresh(kind: TensorType, parameters: Parameters, low: float, high: float) -> 
 
     bound = bounds_of(parameters).encrypted(NumberSpan(low, high))
     return _type(kind, parameters, 0, [bound])
+
+
+def summed(kind: HeCiphertextType) -> HeCiphertextType:
+    """Return the type of the sum of all rows.
+
+    Raises:
+        ValueError: there is no room for it.
+    """
+    from mplang_he.bounds import bounds_of
+    from mplang_he.spans import NumberSpan
+
+    bounds = bounds_of(kind.parameters)
+    total = replace(bounds.kept(_bound(bounds, kind)), span=NumberSpan(0, 0))
+    for _ in range(kind.blocks - 1):
+        total = bounds.add(total, total)
+    for _ in sum_steps(kind.parameters):
+        total = bounds.add(total, bounds.rotated(total))
+    sums = NumberSpan(min(0, kind.rows * kind.low), max(0, kind.rows * kind.high))
+    total = bounds.fitted(replace(total, span=sums))  # on the way sums are of some of the rows
+    return _type(_of_rows(kind, 1), kind.parameters, kind.axis, [bounds.result(total)])
+
+
+def rolled(kind: HeCiphertextType) -> HeCiphertextType:
+    """Return the type of the rows in a circle.
+
+    Raises:
+        ValueError: there is no room for it, or it has more rows than slots that rotate together.
+    """
+    from mplang_he.bounds import bounds_of
+
+    if kind.rows > kind.parameters.degree // 2:
+        raise ValueError(f"up to {kind.parameters.degree // 2} rows are rolled, got {kind.rows}")
+    bounds = bounds_of(kind.parameters)
+    part = bounds.kept(bounds.rotated(_bound(bounds, kind)))
+    both = replace(bounds.add(part, part), span=part.span)
+    return _type(kind.inner, kind.parameters, kind.axis, [bounds.result(both)])
+
+
+def _of_rows(kind: HeCiphertextType, rows: int) -> TensorType:
+    shape = list(kind.inner.shape)
+    shape[kind.axis] = rows
+    return TensorType(kind.inner.dtype, tuple(shape))
 
 
 def _circuit(code: bytes, operands: Sequence[FunctionOperand]) -> Circuit:

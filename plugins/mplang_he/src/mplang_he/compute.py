@@ -15,9 +15,9 @@ from mplang_he.interpreter import ColumnInterpreter
 from mplang_he.library import bfv, ckks
 from mplang_he.library.columns import SealColumn, SealColumns
 from mplang_he.library.context import SealContext, SealObject, context_of, loaded, saved
-from mplang_he.parameters import Parameters
+from mplang_he.parameters import Parameters, sum_steps
 from mplang_he.spans import Array
-from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS
+from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS, HeRotationKeyType
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -128,12 +128,60 @@ def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
     return MethodResult({}, [saved(block) for each in done for block in each.blocks])
 
 
+def _rotation_keys(
+    ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
+) -> MethodResult:
+    (secret,) = _some(buffers, 1)
+    kind = HeRotationKeyType(ctx.parameters, tuple(args["steps"]))
+    order, keys = 2 * ctx.parameters.degree, seal.GaloisKeys()
+    elements = [order - 1 if step == 0 else pow(3, step, order) for step in kind.steps]
+    maker = seal.KeyGenerator(ctx.seal, loaded(seal.SecretKey, ctx, secret))
+    maker.create_galois_keys(elements, keys)
+    return MethodResult({}, [saved(keys)])
+
+
+def _sum(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+    """Add up the rows of columns."""
+    columns, keys, parts = _rotating(ctx, args, buffers)
+    steps = sum_steps(ctx.parameters)
+    return _saved(columns, [columns.summed(each, steps, keys) for each in parts])
+
+
+def _roll(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+    """Move the rows of columns in a circle."""
+    columns, keys, parts = _rotating(ctx, args, buffers)
+    by = _count(args, "by", columns.rows - 1)
+    return _saved(columns, [columns.rolled(each, by, keys) for each in parts])
+
+
+def _rotating(
+    ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
+) -> tuple[SealColumns, SealObject, list[SealColumn]]:
+    rows, count = _count(args, "rows", MAX_ROWS), _count(args, "count", MAX_CIPHERTEXTS)
+    key, rotation, *parts = _some(buffers, count + 2)
+    keys = _key(ctx.parameters, "GaloisKeys", rotation)
+    return _columns(ctx, rows, key), keys, _loaded(ctx, parts, rows)
+
+
+def _saved(columns: SealColumns, results: Sequence[SealColumn]) -> MethodResult:
+    """Randomize results, and return them as bytes; a sum has one block."""
+    parts = []
+    for each in results:
+        zero = columns.zero(each.level)
+        zero = SealColumn(zero.blocks[: len(each.blocks)], each.level)
+        parts += [saved(block) for block in columns.add(each, zero).blocks]
+    return MethodResult({}, parts)
+
+
 _Method: TypeAlias = Callable[[SealContext, Mapping[str, Any], Sequence[bytes]], MethodResult]
 
 _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
     "keygen": (_keygen, ()),
     "encrypt": (_encrypt, ("rows",)),
     "decrypt": (_decrypt, ("rows", "count")),
+    "rotation_keys": (_rotation_keys, ("steps",)),
+    "sum": (_sum, ("rows", "count")),
+    "roll": (_roll, ("rows", "count", "by")),
     "run": (_run, ("rows", "operands", "masked")),
 }
 """The methods, and the fields of their arguments besides the parameters."""

@@ -22,7 +22,7 @@ from mplang_core.ext import (
     the_holder,
     unflatten,
 )
-from mplang_he.circuit import FunctionOperand, parameters_for
+from mplang_he.circuit import FunctionOperand, Wanted, parameters_for
 from mplang_he.config import HeConfig
 from mplang_he.keys import keys_of
 from mplang_he.operands import (
@@ -44,8 +44,9 @@ def takes(device: Device, values: Sequence[MPObject]) -> bool:
 
 
 def run(
-    device: Device, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
+    device: Device, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+    *, spare: object = 0,
+) -> Any:  # fmt: skip
     """Run a function of arrays on ciphertexts, at the evaluator.
 
     Operands that the evaluator has in plain stay plain; others are encrypted at their parties.
@@ -55,6 +56,7 @@ def run(
         fn: a function of arrays.
         args: its arguments: values, nests of them, literals.
         kwargs: its keyword arguments, literals.
+        spare: products that its results can still be part of, one after the other.
 
     Returns:
         The nest of its results, encrypted at the evaluator.
@@ -63,13 +65,15 @@ def run(
         TraceError: ciphertexts cannot do an op, or no parameters have room for it; shows the line
             of it, and the devices that could.
     """
+    if type(spare) is not int or not 0 <= spare <= 12:
+        raise TraceError(f"{at()}{device.name}: spare is a number of products, got {spare!r}")
     program = _compiled(device, fn, args, kwargs)
     operands = [_operand(device, each) for each in _inputs(device, program)]
     code = program.pfunc.attrs["code"]
-    parameters = _parameters(device, program, code, operands)
+    parameters = _parameters(device, code, operands, spare)
     ctx = mp.cur_ctx()
     keys = keys_of(ctx, device, parameters)
-    _, _, run_op = CKKS if parameters.scheme == "ckks" else BFV
+    _, _, run_op, *_ = CKKS if parameters.scheme == "ckks" else BFV
     evaluator = keys.evaluator
     there = [
         each.value
@@ -160,7 +164,7 @@ def _operand(device: Device, value: MPObject) -> _Operand:
 
 
 def _parameters(
-    device: Device, program: FeProgram, code: bytes, operands: Sequence[_Operand]
+    device: Device, code: bytes, operands: Sequence[_Operand], spare: int
 ) -> Parameters:
     """Return those of ciphertexts among the operands, or the smallest ones that have room."""
     sealed = [each.known.sealed for each in operands if each.known.sealed is not None]
@@ -174,7 +178,8 @@ def _parameters(
     try:
         scheme = scheme_of(each.known.type for each in operands)
         known = tuple(each.known for each in operands)
-        return parameters_for(code, scheme, known, device.config.precision)
+        wanted = Wanted(device.config.precision, spare, device.config.limit or 0.0)
+        return parameters_for(code, scheme, known, wanted)
     except ValueError as error:
         _refuse(device, code, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from mplang_he.types import (
     HePublicKey,
     HePublicKeyType,
     HeRelinKeyType,
+    HeRotationKeyType,
 )
 
 
@@ -86,6 +88,44 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
     return result
 
 
+def rotation_keys(ctx: KernelContext, key: HePrivateKey, *, steps: tuple[int, ...]) -> HePublicKey:
+    """Generate keys by which slots are rotated."""
+    kind = HeRotationKeyType(key.type.parameters, steps)
+    _, made = _call(ctx, "rotation_keys", kind.parameters, {"steps": steps}, [key.data])
+    if len(made) != 1:
+        raise KernelError(f"{ctx.op.opcode}: its process makes {len(made)} keys, not 1")
+    return HePublicKey(kind, made[0])
+
+
+def sum(
+    ctx: KernelContext, x: EncryptedColumns, rotation: HePublicKey, key: HePublicKey
+) -> EncryptedColumns:
+    """Add up the rows of a tensor."""
+    value = _rotated(ctx, "sum", {}, x, rotation, key)
+    reference.follow(ctx, x, value, lambda plain: plain.sum(axis=x.type.axis, keepdims=True))
+    return value
+
+
+def roll(
+    ctx: KernelContext, x: EncryptedColumns, rotation: HePublicKey, key: HePublicKey, *, by: int
+) -> EncryptedColumns:
+    """Move the rows of a tensor in a circle."""
+    value = _rotated(ctx, "roll", {"by": by}, x, rotation, key)
+    reference.follow(ctx, x, value, lambda plain: np.roll(plain, -by, axis=x.type.axis))
+    return value
+
+
+def _rotated(
+    ctx: KernelContext, method: str, more: Mapping[str, Any], x: EncryptedColumns,
+    rotation: HePublicKey, key: HePublicKey,
+) -> EncryptedColumns:  # fmt: skip
+    kind = x.type
+    sizes = {"rows": kind.rows, "count": kind.count, **more}
+    buffers = [key.data, rotation.data, *x.parts]
+    made = _call(ctx, method, kind.parameters, sizes, buffers)[1]
+    return _sealed(ctx, [_result(ctx)], made)[0]
+
+
 def run(
     ctx: KernelContext,
     *operands: Any,
@@ -135,7 +175,7 @@ def _sealed(
     ctx: KernelContext, kinds: Sequence[HeCiphertextType], made: Sequence[bytes]
 ) -> list[EncryptedColumns]:
     """Return what the library made, as values of the types of the op."""
-    if sum(kind.count for kind in kinds) != len(made):
+    if builtins.sum(kind.count for kind in kinds) != len(made):
         raise KernelError(f"{ctx.op.opcode}: its process gives {len(made)} ciphertexts")
     parts, results = iter(made), []
     for kind in kinds:

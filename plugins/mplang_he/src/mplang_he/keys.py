@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from mplang_core import Mask, MPObject, pshfl_s
 from mplang_core.ext import Device, TraceError, at, run_program
-from mplang_he.ops import keygen
+from mplang_he.ops import keygen, rotation_keys
 from mplang_he.parameters import Parameters
 
 STATE = "he.keys"
@@ -36,6 +36,7 @@ class Keys:
         private: the private key.
         public: the public key, at each party that has it.
         relin: the keys by which products are relinearized, likewise.
+        rotations: the keys by which slots are rotated, likewise, by steps.
     """
 
     parameters: Parameters
@@ -44,6 +45,12 @@ class Keys:
     private: MPObject
     public: dict[int, MPObject] = field(default_factory=dict)
     relin: dict[int, MPObject] = field(default_factory=dict)
+    rotations: dict[tuple[int, ...], dict[int, MPObject]] = field(default_factory=dict)
+
+    def copy(self) -> Keys:
+        """Return the same keys; what is sent later goes to the copy alone."""
+        rotations = {steps: {**keys} for steps, keys in self.rotations.items()}
+        return replace(self, public={**self.public}, relin={**self.relin}, rotations=rotations)
 
     def public_at(self, party: int) -> MPObject:
         """Return the public key at a party."""
@@ -52,6 +59,13 @@ class Keys:
     def relin_at(self, party: int) -> MPObject:
         """Return the relinearization keys at a party."""
         return self._at(self.relin, party)
+
+    def rotation_at(self, party: int, steps: tuple[int, ...]) -> MPObject:
+        """Return the keys of some rotations at a party."""
+        if steps not in self.rotations:
+            made: Any = rotation_keys(self.private, steps=steps)
+            self.rotations[steps] = {self.holder: run_program(made, Mask.of(self.holder))}
+        return self._at(self.rotations[steps], party)
 
     def _at(self, keys: dict[int, MPObject], party: int) -> MPObject:
         if party not in keys:
@@ -82,7 +96,7 @@ def known_keys(ctx: StateContext, device: Device, parameters: Parameters) -> Key
     for each in ctx.ancestors():
         known = _state(each).get((device.name, parameters))
         if known is not None:
-            keys = replace(known, public={**known.public}, relin={**known.relin})
+            keys = known.copy()
             return _state(ctx).setdefault((device.name, parameters), keys)
     return None
 

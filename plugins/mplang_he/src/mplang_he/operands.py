@@ -83,7 +83,7 @@ def encrypted(value: MPObject, owner: int, keys: Keys, ends: tuple[float, float]
         keys: of the device.
         ends: its smallest and its largest number.
     """
-    encrypt, _, _ = CKKS if keys.parameters.scheme == "ckks" else BFV
+    encrypt, *_ = CKKS if keys.parameters.scheme == "ckks" else BFV
     program = encrypt(value, keys.public_at(owner), low=ends[0], high=ends[1])
     sealed = cast("MPObject", run_program(program, Mask.of(owner)))
     return sealed if owner == keys.evaluator else pshfl_s(sealed, keys.evaluator, [owner])

@@ -12,15 +12,22 @@ from mplang_stablehlo import constants_of_code
 
 from mplang_core import FeProgram, Mask, PFunction, TensorType, feop, simple_op
 from mplang_core.ext import AnyType, Attr, Effects, Feop, OpDef, Operation, flatten
-from mplang_he.circuit import FunctionOperand, fresh, results_of
-from mplang_he.parameters import Parameters, Scheme
-from mplang_he.types import HeCiphertextType, HePrivateKeyType, HePublicKeyType, HeRelinKeyType
+from mplang_he.circuit import FunctionOperand, fresh, results_of, rolled, summed
+from mplang_he.parameters import Parameters, Scheme, sum_steps
+from mplang_he.types import (
+    HeCiphertextType,
+    HePrivateKeyType,
+    HePublicKeyType,
+    HeRelinKeyType,
+    HeRotationKeyType,
+)
 
 Limit: TypeAlias = int | float
 
 _PRIVATE = {"kind": HePrivateKeyType.name, "visibility": ("PRIVATE",)}
 _PUBLIC = {"kind": HePublicKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
 _RELIN = {"kind": HeRelinKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
+_ROTATION = {"kind": HeRotationKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
 _CIPHERTEXT = {"kind": HeCiphertextType.name, "visibility": ("SECRET",)}
 _TENSOR = {"kind": "Tensor", "visibility": ("PUBLIC", "PRIVATE")}
 
@@ -72,6 +79,42 @@ def keygen(
     assert isinstance(public, HePublicKeyType)
     assert isinstance(relin, HeRelinKeyType)
     return private, public, relin
+
+
+@simple_op(
+    "he.rotation_keys",
+    reads=(),
+    total=True,
+    effects=Effects.FRESH,
+    inputs=(_PRIVATE,),
+    outputs=(_ROTATION,),
+)
+def rotation_keys(private: HePrivateKeyType, *, steps: tuple[int, ...]) -> HeRotationKeyType:
+    """Generate the keys by which slots are rotated by some steps: two megabytes for each.
+
+    Args:
+        private: a private key.
+        steps: by how many slots; 0 exchanges the halves of BFV.
+
+    Returns:
+        A ``he.rotation_key<…>``, which any party may have.
+
+    Raises:
+        TraceError: these are no steps.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> from mplang_he import keygen
+        >>> from mplang_he.ops import rotation_keys
+        >>> def program():
+        ...     small = {"scheme": "bfv", "degree": 4096, "primes": (36, 36, 37), "plain": 20}
+        ...     private, _, _ = mp.device("P0")(keygen)(**small)
+        ...     return mp.device("P0")(rotation_keys)(private, steps=(1, 0))
+        >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as sim:
+        ...     print(mp.evaluate(sim, program).type)
+        he.rotation_key<"bfv", 4096, [36, 36, 37], 20, [1, 0]>@{0}
+    """
+    return HeRotationKeyType(private.parameters, steps)
 
 
 def _encrypt(scheme: Scheme) -> Feop:
@@ -174,6 +217,111 @@ def _decrypt(scheme: Scheme) -> Feop:
         return x.inner
 
     return decrypt
+
+
+def _sum(scheme: Scheme) -> Feop:
+    @simple_op(
+        f"{scheme}.sum",
+        reads=(),
+        effects=Effects.FRESH,
+        inputs=(_CIPHERTEXT, _ROTATION, _PUBLIC),
+        outputs=(_CIPHERTEXT,),
+    )
+    def sum(
+        x: HeCiphertextType, rotation: HeRotationKeyType, key: HePublicKeyType
+    ) -> HeCiphertextType:
+        """Add up the rows of an encrypted tensor; :func:`mplang_he.sum_rows` brings the keys.
+
+        Args:
+            x: a ``he.ciphertext<…>`` of at least one level.
+            rotation: keys of all steps by which slots are added up.
+            key: the public key.
+
+        Returns:
+            A ``he.ciphertext<…>`` of one row.
+
+        Raises:
+            TraceError: it is under other keys, or there is no room for the sum.
+
+        Example:
+            >>> import numpy as np
+            >>> import mplang_core as mp
+            >>> nodes = [{"name": "clinic"}, {"name": "vendor"}]
+            >>> h = {"kind": "HE", "members": [0, 1], "config": {"holder": 0, "limit": 100.0}}
+            >>> devices = {"C": {"kind": "PPU", "members": [0]}, "H": h}
+            >>> cluster = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": devices})
+            >>> def program():
+            ...     x = mp.seal(mp.put("C", np.array([3, 4, 5])), to="H")
+            ...     return mp.reveal(mp.he.sum_rows(x), to="C")
+            >>> with mp.Simulator(cluster) as sim:
+            ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
+            [12]
+        """
+        _check_keys(scheme, x, rotation, key)
+        if rotation.steps != sum_steps(x.parameters):
+            raise ValueError(f"rows are added up by steps {sum_steps(x.parameters)}")
+        made = summed(x)
+        _check_modulus(made)
+        return made
+
+    return sum
+
+
+def _roll(scheme: Scheme) -> Feop:
+    @simple_op(
+        f"{scheme}.roll",
+        reads=(),
+        effects=Effects.FRESH,
+        inputs=(_CIPHERTEXT, _ROTATION, _PUBLIC),
+        outputs=(_CIPHERTEXT,),
+    )
+    def roll(
+        x: HeCiphertextType, rotation: HeRotationKeyType, key: HePublicKeyType, *, by: int
+    ) -> HeCiphertextType:
+        """Move the rows of an encrypted tensor in a circle; see :func:`mplang_he.rotate_rows`.
+
+        Args:
+            x: a ``he.ciphertext<…>`` of at least one level.
+            rotation: keys of the steps ``by`` and ``by - rows``.
+            key: the public key.
+            by: which row becomes the first one.
+
+        Returns:
+            A ``he.ciphertext<…>`` of the same rows.
+
+        Raises:
+            TraceError: it is under other keys, has no room, or no such row.
+
+        Example:
+            >>> import numpy as np
+            >>> import mplang_core as mp
+            >>> nodes = [{"name": "clinic"}, {"name": "vendor"}]
+            >>> h = {"kind": "HE", "members": [0, 1], "config": {"holder": 0, "limit": 100.0}}
+            >>> devices = {"C": {"kind": "PPU", "members": [0]}, "H": h}
+            >>> cluster = mp.ClusterSpec.from_dict({"nodes": nodes, "devices": devices})
+            >>> def program():
+            ...     x = mp.seal(mp.put("C", np.array([3, 4, 5])), to="H")
+            ...     return mp.reveal(mp.he.rotate_rows(x, 1), to="C")
+            >>> with mp.Simulator(cluster) as sim:
+            ...     mp.fetch(sim, mp.evaluate(sim, program)).tolist()
+            [4, 5, 3]
+        """
+        _check_keys(scheme, x, rotation, key)
+        if type(by) is not int or not 0 < by < x.rows:
+            raise ValueError(f"by is a row from 1 to {x.rows - 1}, got {by!r}")
+        if rotation.steps != (by, by - x.rows):
+            raise ValueError(f"rows are moved by steps {(by, by - x.rows)}, got {rotation.steps}")
+        return rolled(x)
+
+    return roll
+
+
+def _check_keys(
+    scheme: Scheme, x: HeCiphertextType, rotation: HeRotationKeyType, key: HePublicKeyType
+) -> None:
+    _check_scheme(scheme, x.parameters)
+    if not x.parameters == rotation.parameters == key.parameters:
+        raise ValueError(f"it is encrypted under {x.parameters}, and the keys are others")
 
 
 _NUMBERS = {"bfv": "integers", "ckks": "numbers"}
@@ -347,8 +495,11 @@ def _run(scheme: Scheme) -> Feop:
     return run
 
 
-BFV: Sequence[Feop] = (_encrypt("bfv"), _decrypt("bfv"), _run("bfv"))
-CKKS: Sequence[Feop] = (_encrypt("ckks"), _decrypt("ckks"), _run("ckks"))
+def _feops(scheme: Scheme) -> Sequence[Feop]:
+    return tuple(make(scheme) for make in (_encrypt, _decrypt, _run, _sum, _roll))
+
+
+BFV, CKKS = _feops("bfv"), _feops("ckks")
 """Feops of each scheme."""
 
 BFV_RUN, CKKS_RUN = _run_op("bfv"), _run_op("ckks")

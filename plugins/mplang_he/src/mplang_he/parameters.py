@@ -100,6 +100,18 @@ class Parameters:
         return cls(cast("Scheme", scheme), cast("int", degree), primes, cast("int", plain))
 
 
+def sum_steps(parameters: Parameters) -> tuple[int, ...]:
+    """Return the rotations that add up all slots; 0 exchanges the halves of BFV.
+
+    Example:
+        >>> sum_steps(Parameters("bfv", 4096, (36, 36, 37), 20))
+        (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 0)
+    """
+    half = parameters.degree // 2
+    steps = tuple(1 << i for i in range(half.bit_length() - 1))
+    return steps if parameters.scheme == "ckks" else (*steps, 0)
+
+
 def plain_bits(degree: int) -> int:
     """Return the bits of a prime that is 1 modulo twice the degree, of which there is one."""
     return degree.bit_length() + 6

@@ -43,14 +43,14 @@ SERVICE = NativeSpec(_serve, links=False, plain=True)
 
 @hookimpl
 def mplang_feops() -> Sequence[Feop]:
-    """Return the op that makes keys."""
-    return [ops.keygen]
+    """Return the ops that make keys."""
+    return [ops.keygen, ops.rotation_keys]
 
 
 @hookimpl
 def mplang_dialects() -> Sequence[Dialect]:
     """Return the dialect ``he``; a private key has no codec, so it cannot leave its party."""
-    public = types.HePublicKeyType, types.HeRelinKeyType
+    public = types.HePublicKeyType, types.HeRelinKeyType, types.HeRotationKeyType
     return [
         Dialect(
             "he",
@@ -65,8 +65,9 @@ def mplang_dialects() -> Sequence[Dialect]:
 
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
-    """Return its kernel, whose library runs in a process of its own."""
-    return [KernelSpec(["he.keygen"], late("keygen"), native="he")]
+    """Return the kernels that make keys, whose library runs in a process of its own."""
+    names = ("keygen", "rotation_keys")
+    return [KernelSpec([f"he.{name}"], late(name), native="he") for name in names]
 
 
 @hookimpl
@@ -78,7 +79,7 @@ def mplang_devices() -> Sequence[DeviceKind]:
 @hookimpl
 def mplang_joint_runs() -> Sequence[JointRun]:
     """Return what encrypts the operands of a function, and runs it at the evaluator."""
-    return [JointRun("he.functions", functions.takes, functions.run)]
+    return [JointRun("he.functions", functions.takes, functions.run, ["spare"])]
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -137,6 +137,16 @@ def keep_results(
         columns = np.stack(each.cells.ravel().tolist(), axis=-1)
         plain = columns.reshape(each.rows, *each.cells.shape)
         keep(ctx, value, np.moveaxis(plain, 0, each.axis))
+
+
+def follow(
+    ctx: KernelContext, x: EncryptedColumns, value: EncryptedColumns,
+    function: Callable[[Array], Array],
+) -> None:  # fmt: skip
+    """Keep what a value is an encryption of, which is a function of what another one is of."""
+    plain = _values.get(_name(x)) if ctx.interpreter.checks is not None else None
+    if plain is not None:
+        keep(ctx, value, function(plain))
 
 
 def compare(ctx: KernelContext, value: EncryptedColumns, x: Array) -> None:

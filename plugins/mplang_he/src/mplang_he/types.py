@@ -16,6 +16,9 @@ MAX_CIPHERTEXTS = 1 << 16
 
 MAX_ROWS = 1 << 24
 
+MAX_STEPS = 32
+"""Rotations that one key is for at most."""
+
 DIGITS = 3
 """Digits of ranges and errors in types, which are rounded outward."""
 
@@ -24,14 +27,14 @@ DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class HePublicKey:
-    """Public key, or the keys by which products are relinearized.
+    """Public key, or keys by which products are relinearized, or slots rotated.
 
     Attributes:
         type: its type.
         data: it, as SEAL writes it.
     """
 
-    type: HePublicKeyType | HeRelinKeyType
+    type: HePublicKeyType | HeRelinKeyType | HeRotationKeyType
     data: bytes = field(repr=False)
 
 
@@ -136,6 +139,49 @@ class HeRelinKeyType(_KeyType):
         """About how many bytes it takes on a link."""
         digits = len(self.parameters.primes) - 1
         return digits * _bytes(self.parameters.degree, self.parameters.primes)
+
+
+@dataclass(frozen=True, slots=True)
+class HeRotationKeyType(_KeyType):
+    """Type of the keys by which slots are rotated. Any party may have them.
+
+    Attributes:
+        parameters: of the scheme.
+        steps: by how many slots; 0 exchanges the halves of BFV.
+
+    Raises:
+        ValueError: there are no steps, or others than there are slots.
+    """
+
+    name: ClassVar[str] = "he.rotation_key"
+    value: ClassVar[type[HePublicKey] | type[HePrivateKey]] = HePublicKey
+
+    parameters: Parameters
+    steps: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        half = self.parameters.degree // 2
+        known = isinstance(self.steps, tuple) and 0 < len(self.steps) <= MAX_STEPS
+        if not known or not all(type(step) is int and -half < step < half for step in self.steps):
+            raise ValueError(
+                f"rotations are 1 to {MAX_STEPS} numbers of slots below {half}, got {self.steps!r}"
+            )
+
+    def params(self) -> tuple[Any, ...]:
+        """Return the parameters and the steps."""
+        return (*self.parameters.params(), self.steps)
+
+    @classmethod
+    def from_params(cls, params: Sequence[Any]) -> HeRotationKeyType:
+        """Construct the type from the result of :meth:`params`."""
+        if len(params) != 5:
+            raise ValueError("keys of rotations have parameters and steps")
+        return cls(Parameters.from_params(params[:4]), params[4])
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes on a link."""
+        return len(self.steps) * HeRelinKeyType(self.parameters).nbytes
 
 
 def _store(value: HePrivateKey) -> Encoded:
@@ -327,7 +373,7 @@ def _encode_key(value: HePublicKey) -> Encoded:
 def _decode_key(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> HePublicKey:
-    kind = cast("HePublicKeyType | HeRelinKeyType", kind)
+    kind = cast("HePublicKeyType | HeRelinKeyType | HeRotationKeyType", kind)
     (data,) = _parts(header, buffers, 1, 2 * kind.nbytes)
     return HePublicKey(kind, data)
 

@@ -79,6 +79,11 @@ class BfvColumns(SealColumns):
 
         return SealColumn(self._each(x, change).blocks)
 
+    def _rotated(self, block: SealObject, step: int, keys: SealObject) -> SealObject:
+        if step == 0:
+            return made(self.ctx.evaluator.rotate_columns, block, keys)
+        return made(self.ctx.evaluator.rotate_rows, block, step, keys)
+
     def _aligned(self, x: SealColumn, y: SealColumn) -> tuple[SealColumn, SealColumn]:
         pending = x.pending or y.pending
         return SealColumn(x.blocks, 0, pending), SealColumn(y.blocks, 0, pending)

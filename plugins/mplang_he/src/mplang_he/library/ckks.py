@@ -77,6 +77,9 @@ class CkksColumns(SealColumns):
 
         return SealColumn(self._each(x, change).blocks, x.level - 1)
 
+    def _rotated(self, block: SealObject, step: int, keys: SealObject) -> SealObject:
+        return made(self.ctx.evaluator.rotate_vector, block, step, keys)
+
     def _rescaled(self, block: SealObject, level: int) -> SealObject:
         result = made(self.ctx.evaluator.rescale_to_next, block)
         result.scale = self.ctx.scales[level - 1]

@@ -83,6 +83,33 @@ class SealColumns(Algebra[SealColumn]):
         """Encrypt numbers, one for each row."""
         raise NotImplementedError
 
+    def kept(self, x: SealColumn, mask: Array) -> SealColumn:
+        """Keep the numbers of some rows, and make all others zeros."""
+        return self.settle(self.multiply_plain(x, mask))
+
+    def rotated(self, x: SealColumn, step: int, keys: SealObject) -> SealColumn:
+        """Move numbers to the slot that is a step before; step 0 exchanges the halves of BFV."""
+        return self._each(x, lambda block, _: self._rotated(block, step, keys))
+
+    def summed(self, x: SealColumn, steps: Sequence[int], keys: SealObject) -> SealColumn:
+        """Return the sum of all rows, in each slot."""
+        x = self.kept(x, np.ones(self.rows, np.int64))
+        total = SealColumn([x.blocks[0]], *state(x))
+        for block in x.blocks[1:]:
+            total = self.add(total, SealColumn([block], *state(x)))
+        for step in steps:
+            total = self.add(total, self.rotated(total, step, keys))
+        return total
+
+    def rolled(self, x: SealColumn, by: int, keys: SealObject) -> SealColumn:
+        """Return the rows in a circle, the one at ``by`` first; of one block."""
+        first = (np.arange(self.rows) < self.rows - by).astype(np.int64)
+        front = self.kept(self.rotated(x, by, keys), first)
+        return self.add(front, self.kept(self.rotated(x, by - self.rows, keys), 1 - first))
+
+    def _rotated(self, block: SealObject, step: int, keys: SealObject) -> SealObject:
+        raise NotImplementedError
+
     def result(self, x: SealColumn) -> SealColumn:
         """Finish a result, and randomize it anew."""
         x = self.settle(x)
