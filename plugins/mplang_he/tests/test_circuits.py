@@ -11,11 +11,11 @@ import pytest
 import tenseal.sealapi as seal
 from mplang_he.bounds import bounds_of, budget_of
 from mplang_he.choice import Circuit, choose
-from mplang_he.circuit import Wanted
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter
 from mplang_he.library import bfv, ckks
 from mplang_he.library.context import context_of
+from mplang_he.parameters import ResultNeeds
 from mplang_he.spans import NumberSpan, repeated
 from mplang_jax import jax_compile
 from mplang_stablehlo import read
@@ -120,7 +120,7 @@ def run(function):
 
     circuit = Circuit(module, arguments, lambda parameters: function.masked)
     try:
-        parameters = choose(function.scheme, circuit, Wanted(1e-4))
+        parameters = choose(function.scheme, circuit, ResultNeeds(1e-4))
     except ValueError:
         return False
     told = circuit.run(bounds_of(parameters))

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from mplang_he.bounds import BfvBounds, CkksBounds, ColumnBound, ColumnBounds, DoesNotFitError
-from mplang_he.circuit import Wanted
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter, OpError, Value, all_columns
 from mplang_he.parameters import (
@@ -17,6 +16,7 @@ from mplang_he.parameters import (
     MAX_PRIME,
     MODULUS_BITS,
     Parameters,
+    ResultNeeds,
     Scheme,
     plain_modulus,
 )
@@ -56,7 +56,7 @@ class Circuit(NamedTuple):
         return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
 
 
-def choose(scheme: Scheme, circuit: Circuit, wanted: Wanted) -> Parameters:
+def choose(scheme: Scheme, circuit: Circuit, wanted: ResultNeeds) -> Parameters:
     """Return the smallest parameters that have room for a function.
 
     Args:
@@ -132,7 +132,7 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
     return Parameters("ckks", degree, (scale + head, *[scale] * levels, scale + head), scale)
 
 
-def _ckks(circuit: Circuit, wanted: Wanted) -> Parameters:
+def _ckks(circuit: Circuit, wanted: ResultNeeds) -> Parameters:
     error: ValueError = DoesNotFitError("no parameters have room for it")
     for degree, most in MODULUS_BITS.items():
         draft = CkksBounds(Parameters("ckks", degree, (36, 36, 36), 30), draft=True)
@@ -160,7 +160,7 @@ def _ckks(circuit: Circuit, wanted: Wanted) -> Parameters:
     raise error
 
 
-def _spare_room(results: Sequence[Value], wanted: Wanted) -> float:
+def _spare_room(results: Sequence[Value], wanted: ResultNeeds) -> float:
     """Return how large numbers may become in what comes after a function, sums of rows at least."""
     if not wanted.spare:
         return 0.0
@@ -174,7 +174,7 @@ def _relative(x: ColumnBound) -> float:
     return x.error / (x.span.largest or 1.0)
 
 
-def _bfv(circuit: Circuit, wanted: Wanted) -> Parameters:
+def _bfv(circuit: Circuit, wanted: ResultNeeds) -> Parameters:
     draft = BfvBounds(Parameters("bfv", 32768, tuple(BFV_PRIMES[32768]), 24), draft=True)
     results = circuit.run(draft)
     largest = max((int(each.span.largest) for each in all_columns(results)), default=0)

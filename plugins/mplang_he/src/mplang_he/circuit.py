@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mplang_stablehlo import read
 
 from mplang_core import TensorType
-from mplang_he.parameters import Parameters, Scheme, sum_steps
+from mplang_he.parameters import Parameters, ResultNeeds, Scheme, sum_steps
 from mplang_he.types import HeCiphertextType, outward
 
 if TYPE_CHECKING:
@@ -46,23 +46,9 @@ class FunctionOperand:
         return self.type.shape[0 if self.sealed is None else self.sealed.axis]
 
 
-class Wanted(NamedTuple):
-    """What results are to have.
-
-    Attributes:
-        precision: error of CKKS at most, as part of the largest number that a range allows.
-        spare: products that they can still be part of, one after the other.
-        limit: how large numbers of BFV may become in what comes after.
-    """
-
-    precision: float
-    spare: int = 0
-    limit: float = 0.0
-
-
 @lru_cache(256)
 def parameters_for(
-    code: bytes, scheme: Scheme, operands: tuple[FunctionOperand, ...], wanted: Wanted
+    code: bytes, scheme: Scheme, operands: tuple[FunctionOperand, ...], wanted: ResultNeeds
 ) -> Parameters:
     """Return the smallest parameters that have room for a function.
 

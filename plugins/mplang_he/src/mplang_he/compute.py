@@ -20,6 +20,7 @@ from mplang_he.spans import Array
 from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS, HeRotationKeyType
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+Args: TypeAlias = Mapping[str, Any]
 
 CACHED = 8  # keys that are kept, which take time to load
 
@@ -36,7 +37,7 @@ class MethodResult(NamedTuple):
     buffers: list[bytes]
 
 
-def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> MethodResult:
+def run(method: str, args: Args, buffers: Sequence[Buffer]) -> MethodResult:
     """Run a method.
 
     Args:
@@ -60,7 +61,7 @@ def run(method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]) -> Meth
     return known(context_of(parameters), args, [bytes(each) for each in buffers])
 
 
-def _keygen(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _keygen(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     _some(buffers, 0)
     made = seal.KeyGenerator(ctx.seal)
     public, relin = seal.PublicKey(), seal.RelinKeys()
@@ -69,7 +70,7 @@ def _keygen(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes])
     return MethodResult({}, [saved(each) for each in (made.secret_key(), public, relin)])
 
 
-def _encrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _encrypt(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Encrypt numbers, which come column by column."""
     key, plain = _some(buffers, 2)
     rows = _count(args, "rows", MAX_ROWS)
@@ -81,7 +82,7 @@ def _encrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
     return MethodResult({}, [saved(block) for each in made for block in each.blocks])
 
 
-def _decrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _decrypt(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Return numbers, column by column, and of BFV the noise budget that is left."""
     rows, count = _count(args, "rows", MAX_ROWS), _count(args, "count", MAX_CIPHERTEXTS)
     secret, *parts = _some(buffers, count + 1)
@@ -99,7 +100,7 @@ def _decrypt(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
     return MethodResult({"budget": min(budgets)}, [np.concatenate(columns).astype(kind).tobytes()])
 
 
-def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _run(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Run a function.
 
     ``args`` has ``operands``: for each the axis of rows, ``-1`` of a plain one, its shape, and how
@@ -128,9 +129,7 @@ def _run(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) ->
     return MethodResult({}, [saved(block) for each in done for block in each.blocks])
 
 
-def _rotation_keys(
-    ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
-) -> MethodResult:
+def _rotation_keys(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     (secret,) = _some(buffers, 1)
     kind = HeRotationKeyType(ctx.parameters, tuple(args["steps"]))
     order, keys = 2 * ctx.parameters.degree, seal.GaloisKeys()
@@ -140,14 +139,14 @@ def _rotation_keys(
     return MethodResult({}, [saved(keys)])
 
 
-def _sum(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _sum(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Add up the rows of columns."""
     columns, keys, parts = _rotating(ctx, args, buffers)
     steps = sum_steps(ctx.parameters)
     return _saved(columns, [columns.summed(each, steps, keys) for each in parts])
 
 
-def _roll(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -> MethodResult:
+def _roll(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Move the rows of columns in a circle."""
     columns, keys, parts = _rotating(ctx, args, buffers)
     by = _count(args, "by", columns.rows - 1)
@@ -155,7 +154,7 @@ def _roll(ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]) -
 
 
 def _rotating(
-    ctx: SealContext, args: Mapping[str, Any], buffers: Sequence[bytes]
+    ctx: SealContext, args: Args, buffers: Sequence[bytes]
 ) -> tuple[SealColumns, SealObject, list[SealColumn]]:
     rows, count = _count(args, "rows", MAX_ROWS), _count(args, "count", MAX_CIPHERTEXTS)
     key, rotation, *parts = _some(buffers, count + 2)
@@ -173,7 +172,7 @@ def _saved(columns: SealColumns, results: Sequence[SealColumn]) -> MethodResult:
     return MethodResult({}, parts)
 
 
-_Method: TypeAlias = Callable[[SealContext, Mapping[str, Any], Sequence[bytes]], MethodResult]
+_Method: TypeAlias = Callable[[SealContext, Args, Sequence[bytes]], MethodResult]
 
 _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
     "keygen": (_keygen, ()),
@@ -258,7 +257,7 @@ def _some(buffers: Sequence[bytes], count: int) -> Sequence[bytes]:
     return buffers
 
 
-def _count(args: Mapping[str, Any], name: str, most: int) -> int:
+def _count(args: Args, name: str, most: int) -> int:
     count = args.get(name)
     if type(count) is not int or not 1 <= count <= most:
         raise ValueError(f"{name} is a number from 1 to {most}, got {count!r}")

@@ -22,7 +22,7 @@ from mplang_core.ext import (
     the_holder,
     unflatten,
 )
-from mplang_he.circuit import FunctionOperand, Wanted, parameters_for
+from mplang_he.circuit import FunctionOperand, parameters_for
 from mplang_he.config import HeConfig
 from mplang_he.keys import keys_of
 from mplang_he.operands import (
@@ -34,7 +34,7 @@ from mplang_he.operands import (
     tensor_of,
 )
 from mplang_he.ops import BFV, CKKS
-from mplang_he.parameters import Parameters
+from mplang_he.parameters import Parameters, ResultNeeds
 from mplang_he.types import HeCiphertextType
 
 
@@ -178,7 +178,7 @@ def _parameters(
     try:
         scheme = scheme_of(each.known.type for each in operands)
         known = tuple(each.known for each in operands)
-        wanted = Wanted(device.config.precision, spare, device.config.limit or 0.0)
+        wanted = ResultNeeds(device.config.precision, spare, device.config.limit or 0.0)
         return parameters_for(code, scheme, known, wanted)
     except ValueError as error:
         _refuse(device, code, error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 Scheme: TypeAlias = Literal["bfv", "ckks"]
 
@@ -98,6 +98,20 @@ class Parameters:
         if type(scheme) is not str or not isinstance(primes, tuple) or len(primes) > 32:
             raise ValueError("parameters are scheme, degree, bits of primes, and plain bits")
         return cls(cast("Scheme", scheme), cast("int", degree), primes, cast("int", plain))
+
+
+class ResultNeeds(NamedTuple):
+    """What results are to have.
+
+    Attributes:
+        precision: error of CKKS at most, as part of the largest number that a range allows.
+        spare: products that they can still be part of, one after the other.
+        limit: how large numbers of BFV may become in what comes after.
+    """
+
+    precision: float
+    spare: int = 0
+    limit: float = 0.0
 
 
 def sum_steps(parameters: Parameters) -> tuple[int, ...]:
