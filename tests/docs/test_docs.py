@@ -26,6 +26,10 @@ DOCUMENTS = sorted(
         *ROOT.glob("examples/*/README.md"),
     ]
 )
+LONG = {
+    "mplang_phe": "each example makes a key; the kit runs those of ops, too",
+    "docs/joins.md": "its blocks sort on two protocols for a minute",
+}
 ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
 
 pytestmark = pytest.mark.filterwarnings(
@@ -42,6 +46,11 @@ def needs(path: pathlib.Path) -> pytest.MarkDecorator:
     return pytest.mark.needs(*named)
 
 
+def long(what):
+    """Return the marks of what takes long."""
+    return [pytest.mark.long(LONG[what])] if what in LONG else []
+
+
 def modules(package):
     yield package
     path = importlib.import_module(package).__path__
@@ -49,7 +58,10 @@ def modules(package):
 
 
 @pytest.mark.needs(*ALL)
-@pytest.mark.parametrize("package", list(filter(importlib.util.find_spec, PACKAGES)))
+@pytest.mark.parametrize(
+    "package",
+    [pytest.param(each, marks=long(each)) for each in filter(importlib.util.find_spec, PACKAGES)],
+)
 def test_examples_in_docstrings(package):
     with np.printoptions(legacy=False):
         failed = [
@@ -61,7 +73,9 @@ def test_examples_in_docstrings(package):
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=needs(path)) for path in DOCUMENTS], ids=str
+    "path",
+    [pytest.param(path, marks=[needs(path), *long(str(path))]) for path in DOCUMENTS],
+    ids=str,
 )
 def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
     """Blocks of one document run in order, in one namespace."""

@@ -25,7 +25,7 @@ def inference():
 
 @pytest.fixture(scope="module")
 def net(inference):
-    return inference.trained()
+    return inference.trained(steps=600, rate=0.006)
 
 
 def compiled(inference, net, program, rows):

@@ -88,6 +88,7 @@ def test_it_gives_what_duckdb_gives(name):
     alike(found, right)
 
 
+@pytest.mark.long("twenty seconds")
 def test_three_owners():
     query = QUERIES["aggregates of groups"].replace(
         "FROM {two}", "FROM {two} UNION ALL SELECT * FROM {three}"

@@ -86,7 +86,8 @@ def test_a_program_of_a_plugin_that_a_worker_does_not_have():
         LocalCluster(
             1,
             plugins=without(
-                "mplang-jax", "mplang-joins", "mplang-match", "mplang-spu", "mplang-hello"
+                *("mplang-jax", "mplang-joins", "mplang-match", "mplang-spu", "mplang-hello"),
+                "mplang-he",
             ),
         ) as workers,
         mp.connect("http", workers.spec) as host,

@@ -10,8 +10,9 @@ from mplang_he.parameters import BFV_PRIMES
 
 def works() -> bool:
     """Return whether numbers come back as they were encrypted."""
-    about = {"parameters": ("bfv", 4096, BFV_PRIMES[4096], 20), "rows": 3}
-    secret, public, _ = compute.run("keygen", about, []).buffers
+    parameters = {"parameters": ("bfv", 4096, BFV_PRIMES[4096], 20)}
+    secret, public, _ = compute.run("keygen", parameters, []).buffers
+    about = {**parameters, "rows": 3}
     numbers = np.array([1, -2, 3], "<i8")
     sealed = compute.run("encrypt", about, [public, numbers.tobytes()]).buffers
     (data,) = compute.run("decrypt", {**about, "count": 1}, [secret, *sealed]).buffers
