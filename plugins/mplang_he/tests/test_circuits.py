@@ -163,3 +163,24 @@ def test_random_circuits_are_right_or_refused(scheme):
 @pytest.mark.parametrize("scheme", ["bfv", "ckks"])
 def test_five_thousand_random_circuits_are_right_or_refused(scheme):
     check(range(5000), scheme)
+
+
+@pytest.mark.parametrize("degree", [8192, 32768])
+def test_scales_of_deep_parameters_stay(degree):
+    """Squares of scales would drift away from level to level."""
+    from mplang_he.bounds import SCALE
+    from mplang_he.choice import ckks_parameters
+
+    deepest = [each for n in range(30) if (each := ckks_parameters(degree, n, 4.0))][-1]
+    ctx = context_of(deepest)
+    assert deepest.levels >= 3
+    ratios = np.array(ctx.scales) / 2.0**deepest.plain
+    assert SCALE <= ratios.min() <= ratios.max() <= 1
+
+
+def test_a_deep_circuit_is_right():
+    function = RandomFunction(0, "ckks")
+    function.steps = [("square", 0.5)] * 10
+    function.x_range, function.masked = (-1.0, 1.0), False
+    function.x = np.linspace(0.99, 1.0, 2 * ROWS).reshape(ROWS, 2)
+    assert run(function)

@@ -179,7 +179,8 @@ REFUSED = {
     "other rows": (lambda x, w: x[::-1], "order of rows"),
     "rows behind rows": (lambda x, w: jnp.concatenate([x, x]), "rows behind rows"),
     "rounding": (lambda x, w: x.astype(jnp.int32), "not rounded"),
-    "what is too precise": (lambda x, w: x**60 * 1e9, "may be off by"),
+    "what is too large": (lambda x, w: x**60 * 1e9, "no modulus of 881 bits has room"),
+    "what is too deep": (lambda x, w: x ** (2**20), "no modulus of 881 bits has room"),
     "a result of the evaluator alone": (lambda x, w: (x, w + 1), "does not depend on"),
     "what is larger than a float": (lambda x, w: (x * 1e300) ** 4, "larger than a float|room"),
 }
@@ -338,7 +339,7 @@ def plant(monkeypatch, parameters):
 
 
 NO_ROOM = {
-    "a scale of 2^24": (Parameters("ckks", 8192, (60, 24, 24, 60), 24), X),
+    "a scale of 2^30": (Parameters("ckks", 8192, (60, 30, 30, 60), 30), X),
     "a wrap at the last prime": (Parameters("ckks", 8192, (44, 40, 40, 44), 40), X * 0 + 1.0),
     "a wrap at the plain modulus": (Parameters("bfv", 8192, BFV_PRIMES[8192], 20), N),
     "no noise budget": (Parameters("bfv", 4096, BFV_PRIMES[4096], 30), N),

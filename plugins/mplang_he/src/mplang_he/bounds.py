@@ -21,6 +21,9 @@ from mplang_he.spans import Array, NumberSpan, spans_of
 FLOAT = 2.0**-46
 """Relative error of encoding and decoding in floats of 64 bits, which transform 2**15 numbers."""
 
+SCALE = 0.98
+"""The scale of a level, as part of that of the parameters, at least: see ``prime_bits``."""
+
 BUDGET = 2
 """Bits of noise budget of BFV that a result has at least."""
 
@@ -169,7 +172,7 @@ class CkksBounds(ColumnBounds):
     def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
         super().__init__(parameters, draft=draft)
         self.seen = DraftSizes()
-        self.scale = 2.0**parameters.plain
+        self.scale = SCALE * 2.0**parameters.plain
         self.rescaling = 1.01 * self.rounding / self.scale
 
     def encrypted(self, span: NumberSpan) -> ColumnBound:
@@ -250,7 +253,7 @@ class CkksBounds(ColumnBounds):
         if self.draft:
             return self.seen.record(x)
         primes, scale = self.parameters.primes, self.parameters.plain
-        have = sum(primes[: x.level + 1]) - (2 * scale if x.pending else scale) - 1.01
+        have = sum(primes[: x.level + 1]) - (2 * scale if x.pending else scale) - 1.5
         if math.log2(max(x.size, 2.0**-1000)) > have:
             raise DoesNotFitError(
                 f"numbers up to {x.size:.4g} do not fit in its modulus, which has room for "

@@ -19,6 +19,7 @@ from mplang_he.parameters import (
     ResultNeeds,
     Scheme,
     plain_modulus,
+    prime_bits,
 )
 from mplang_he.spans import NumberSpan
 
@@ -127,7 +128,7 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
         return None
     head = max(2, math.ceil(math.log2(max(largest, 1.0)) + 2.2))
     scale = min((MODULUS_BITS[degree] - 2 * head) // (levels + 2), MAX_PRIME - head, MAX_SCALE)
-    if scale < degree.bit_length() + 8:
+    if scale < prime_bits(degree):
         return None
     return Parameters("ckks", degree, (scale + head, *[scale] * levels, scale + head), scale)
 

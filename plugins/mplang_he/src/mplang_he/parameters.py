@@ -59,7 +59,7 @@ class Parameters:
         sizes = (*self.primes, self.plain)
         if len(self.primes) < 2 or not all(type(bits) is int for bits in sizes):
             raise ValueError("a modulus has two primes or more, which have bits")
-        lowest = self.degree.bit_length() + 8  # there are enough primes of that size
+        lowest = prime_bits(self.degree)
         if not all(lowest <= bits <= MAX_PRIME for bits in self.primes):
             raise ValueError(f"primes have {lowest} to {MAX_PRIME} bits, got {self.primes}")
         if sum(self.primes) > MODULUS_BITS[self.degree]:
@@ -124,6 +124,14 @@ def sum_steps(parameters: Parameters) -> tuple[int, ...]:
     half = parameters.degree // 2
     steps = tuple(1 << i for i in range(half.bit_length() - 1))
     return steps if parameters.scheme == "ckks" else (*steps, 0)
+
+
+def prime_bits(degree: int) -> int:
+    """Return the bits of primes of a modulus at least.
+
+    There are thirty within a hundredth of the power of two, so scales of levels differ by no more.
+    """
+    return degree.bit_length() + 15
 
 
 def plain_bits(degree: int) -> int:

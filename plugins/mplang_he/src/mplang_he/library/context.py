@@ -6,6 +6,7 @@ which are in memory here.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,11 +80,14 @@ def _ids(ctx: SealObject) -> list[SealObject]:
 
 
 def _scales(primes: list[int], scale: float) -> list[float]:
-    """Return the scale of each level: products of two of one level are rescaled to the next."""
+    """Return the scale of each level: a product of two at one level is rescaled to the next one's.
+
+    They follow from the lowest one by square roots: squares, from the highest one, drift away.
+    """
     scales = [scale]
-    for prime in primes[:0:-1]:
-        scales.append(scales[-1] ** 2 / prime)
-    return scales[::-1]
+    for prime in primes[1:]:
+        scales.append(math.sqrt(scales[-1] * prime))
+    return scales
 
 
 def saved(value: SealObject) -> bytes:
