@@ -16,7 +16,7 @@ from mplang_he.interpreter import ColumnInterpreter
 from mplang_he.library import bfv, ckks
 from mplang_he.library.context import context_of
 from mplang_he.parameters import ResultNeeds
-from mplang_he.spans import NumberSpan, repeated
+from mplang_he.spans import NumberSpan, varying
 from mplang_jax import jax_compile
 from mplang_stablehlo import read
 from mplang_stablehlo.ext import parse, prepare
@@ -38,7 +38,7 @@ def secrets(parameters):
 
 @dataclass
 class RandomFunction:
-    """A function of an encrypted matrix and a plain one, of random ops.
+    """A function of an encrypted matrix and two plain ones, of random ops.
 
     Attributes:
         seed: what it is drawn by.
@@ -63,6 +63,7 @@ class RandomFunction:
         r.shuffle(self.steps)
         self.x, self.x_range = self.matrix((ROWS, 2))
         self.w, self.w_range = self.matrix((2, 2))
+        self.v, self.v_range = self.matrix((ROWS, 1))
 
     def matrix(self, shape):
         if self.scheme == "bfv":
@@ -75,7 +76,7 @@ class RandomFunction:
             ends = np.array([low, high])
         return self.draw.choice(ends, shape), (ends[0].item(), ends[1].item())
 
-    def __call__(self, x, w):
+    def __call__(self, x, w, v):
         first, y, is_float = x, x, self.scheme == "ckks"
         for name, at in self.steps:
             number = (at - 0.5) * 4 if is_float else int(at * 9) - 4
@@ -100,14 +101,14 @@ class RandomFunction:
                 case "plain":
                     y = y @ w if at < 0.7 else y * number
                 case "rows":
-                    y = y * vector if at < 0.5 else y * (w.sum(axis=0) - w[1])
+                    y = y * vector if at < 0.3 else y * v + v if at < 0.6 else y * (w @ w)[0]
         return y, y.sum(axis=1)
 
 
 def run(function):
     """Run a function; return whether it ran, after its results were looked at."""
     is_ckks = function.scheme == "ckks"
-    operands = function.x, function.w
+    operands = function.x, function.w, function.v
     types = tuple(map(TensorType.of, operands))
     made = jax_compile(function, FeSignature(types))
     module = prepare(parse(read(made.pfunc.attrs["code"])))
@@ -116,7 +117,8 @@ def run(function):
     def arguments(bounds):
         (low, high), plain = function.x_range, NumberSpan(*function.w_range)
         sealed = Columns.of([bounds.encrypted(NumberSpan(low, high)) for _ in range(2)], (ROWS, 2))
-        return [sealed, repeated(plain, (2, 2)), *map(bounds.plain, consts)]
+        rows = varying(NumberSpan(*function.v_range), (ROWS, 1))
+        return [sealed, varying(plain, (2, 2)), rows, *map(bounds.plain, consts)]
 
     circuit = Circuit(module, arguments, lambda parameters: function.masked)
     try:
@@ -127,7 +129,7 @@ def run(function):
     ctx, public, relin, decryptor = secrets(parameters)
     columns = (ckks.CkksColumns if is_ckks else bfv.BfvColumns)(ctx, ROWS, public, relin)
     sealed = Columns.of([columns.encrypted(each) for each in function.x.T], (ROWS, 2))
-    found = ColumnInterpreter(columns).run(module, [sealed, function.w, *consts])
+    found = ColumnInterpreter(columns).run(module, [sealed, function.w, function.v, *consts])
     right = function(*operands)
     for bound, value, expected in zip(told, found, right, strict=True):
         cells = zip(bound.cells.flat, value.cells.flat, expected.reshape(ROWS, -1).T, strict=True)

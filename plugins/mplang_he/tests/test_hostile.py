@@ -6,8 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from he_values import FLOATS, SMALL, decrypted, encrypted, keys
-from mplang_he import compute
+from he_values import FLOATS, SMALL, decrypted, encrypted, keys, rotation
+from mplang_he import compute, interpreter
+from mplang_he.circuit import FunctionOperand, fresh, results_of
 from mplang_he.types import (
     CIPHERTEXT_CODEC,
     KEY_CODEC,
@@ -15,8 +16,10 @@ from mplang_he.types import (
     HeCiphertextType,
     HePublicKeyType,
 )
+from mplang_jax import jax_compile
 
-from mplang_core.ext import KernelError
+from mplang_core import FeSignature, TensorType
+from mplang_core.ext import KernelError, pack
 
 MANY = 10_000
 X = np.array([[3, -4], [5, 0]])
@@ -87,10 +90,46 @@ def test_buffers_of_other_numbers_and_sizes_are_refused():
         KEY_CODEC.decode(HePublicKeyType(SMALL), {}, [bytes(10**8)])
 
 
+def test_keys_of_rotations_are_no_relinearization_keys():
+    """SEAL takes them, as both switch keys, and reads beyond their end."""
+    code = jax_compile(lambda x: x * x, FeSignature((TensorType.of(X),))).pfunc.attrs["code"]
+    sealed, other = encrypted(SMALL, X, -9, 9), rotation(SMALL, (1,))
+    about = {"parameters": SMALL.params(), "rows": 2, "masked": False}
+    shapes = [(0, X.shape, len(sealed.parts))]
+    buffers = [keys(SMALL)[1].data, other.data, code, *sealed.parts]
+    with pytest.raises(ValueError, match="no RelinKeys"):
+        compute.run("run", {**about, "operands": shapes}, buffers)
+
+
+PARTITIONS = "mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32"
+MODULE = """module @main attributes {{PARTITIONS}} {{
+  func.func public @main(%arg0: tensor<1x500xf64>) -> tensor<1x500xf64> {{
+    %0 = stablehlo.add %arg0, %arg0 : tensor<1x500xf64>
+{}
+    return %{} : tensor<1x500xf64>
+  }}
+}}
+"""
+
+
+def test_code_that_computes_much_is_refused(monkeypatch):
+    """Whoever analyses a program does not do the work of it."""
+    monkeypatch.setattr(interpreter, "MAX_ELEMENTS", 20_000)
+    add = "    %{} = stablehlo.add %{}, %arg0 : tensor<1x500xf64>"
+    text = MODULE.replace("PARTITIONS", PARTITIONS).format(
+        "\n".join(add.format(i + 1, i) for i in range(100)), 100
+    )
+    kind = TensorType("f64", (1, 500))
+    operand = FunctionOperand(kind, -1.0, 1.0, fresh(kind, FLOATS, -1.0, 1.0), encrypted=True)
+    with pytest.raises(ValueError, match="too large"):
+        results_of(pack(text), FLOATS, (operand,))
+
+
 TYPES = {
     "few bits of security": ("bfv", 4096, (60, 60, 60), 20),
     "a scheme": ("bgv", 4096, (36, 37), 20),
     "a degree": ("bfv", 5000, (36, 37), 20), "no primes": ("bfv", 4096, (), 20),
+    "a scale of other bits": ("ckks", 8192, (60, 31, 31, 60), 44),
     "a plain modulus": ("bfv", 4096, (36, 36, 37), 61), "texts": ("bfv", "4096", (36, 37), 20),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ import pytest
 from he_values import FLOATS, SMALL, encrypted, keys
 from mplang_he import compute
 from mplang_he.circuit import FunctionOperand, is_masked
+from mplang_he.kernels import FLOATS as FLOATS_OF, INTEGERS
 from mplang_jax import jax_compile
 
 from mplang_core import FeSignature, TensorType
@@ -24,7 +25,8 @@ def all_slots(parameters, masked):
     private, public, relin = keys(parameters)
     sealed = encrypted(parameters, x, -9, 9)
     about = {"parameters": parameters.params(), "rows": ROWS, "masked": masked}
-    shapes = [(0, (ROWS, 1), 1), (-1, (1,), 0)]
+    kind = FLOATS_OF if parameters.scheme == "ckks" else INTEGERS
+    shapes = [(0, (ROWS, 1), 1), (kind, (1,), 0)]
     buffers = [public.data, relin.data, code, *sealed.parts, w.tobytes()]
     made = compute.run("run", {**about, "operands": shapes}, buffers).buffers
     del about["masked"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mplang_stablehlo.ext import ElementType
@@ -22,6 +22,9 @@ class Algebra(Protocol[C]):
     A plain operand is one number, or one for each row; of bounds, spans of them. A product may be
     left unfinished, so that sums of products are finished once: :meth:`settle`.
     """
+
+    bounded: bool = False
+    """Whether columns are bounds, and plain numbers spans."""
 
     def plain(self, values: Array) -> Array:
         """Return literals of a function as plain operands."""
@@ -55,6 +58,9 @@ class Algebra(Protocol[C]):
 
     def masked(self, x: C) -> C:
         """Hide what is in slots without a row: who encrypted may have put more rows there."""
+
+    def alike(self, columns: Sequence[C]) -> Sequence[C]:
+        """Finish the columns of one tensor, and bring them to one level."""
 
     def result(self, x: C) -> C:
         """Finish a result, and randomize it anew."""

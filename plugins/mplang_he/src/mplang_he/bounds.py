@@ -7,7 +7,7 @@ coefficients (six standard deviations), as in the papers that they are of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -87,6 +87,12 @@ class ColumnBounds(Algebra[ColumnBound]):
         larger = 2.0 ** (max(parameters.primes) - parameters.primes[-1])
         self.switching = 8 * ERROR * n / math.sqrt(3) * digits * larger + self.rounding
 
+    bounded = True
+
+    def alike(self, columns: Sequence[ColumnBound]) -> Sequence[ColumnBound]:
+        """Finish the columns of one tensor."""
+        return [self.settle(x) for x in columns]
+
     def plain(self, values: Array) -> Array:
         """Return literals as spans."""
         return spans_of(values)
@@ -98,6 +104,11 @@ class ColumnBounds(Algebra[ColumnBound]):
     def zero(self) -> ColumnBound:
         """Return an encryption of zeros."""
         return self.encrypted(NumberSpan(0, 0))
+
+    def check_float(self, span: NumberSpan, kind: ElementType) -> None:
+        """Check that floats are within their type."""
+        if not span.largest <= LARGEST.get(kind.name, 0.0):
+            raise DoesNotFitError(f"numbers up to {span.largest:.4g} do not fit in {kind.name}")
 
     def fitted(self, x: ColumnBound) -> ColumnBound:
         """Return a column, for which there is room.
@@ -129,14 +140,18 @@ class ColumnBounds(Algebra[ColumnBound]):
 
     def check(self, x: ColumnBound | Plain, kind: ElementType) -> None:
         """Check that integers are within their type: ciphertexts do not wrap as it does."""
-        if not kind.is_integer:
-            return
         span = x.span if isinstance(x, ColumnBound) else x
+        if kind.is_float:
+            self.check_float(span, kind)
+            return
         if not (kind.limits.low <= span.low and span.high <= kind.limits.high):
             raise DoesNotFitError(
                 f"numbers from {span.low:,} to {span.high:,} do not fit in {kind.name}: convert "
                 "operands to a wider type before, or declare narrower ranges"
             )
+
+
+LARGEST = {"f16": 65504.0, "f32": 3.4028234e38, "f64": 1.797e308}
 
 
 def _product(x: ColumnBound, y: ColumnBound) -> NumberSpan:
@@ -235,6 +250,12 @@ class CkksBounds(ColumnBounds):
         level = min(x.level, y.level)
         return self._lowered(x, level), self._lowered(y, level)
 
+    def alike(self, columns: Sequence[ColumnBound]) -> Sequence[ColumnBound]:
+        """Finish the columns of one tensor, and bring them to one level."""
+        settled = [self.settle(x) for x in columns]
+        level = min((x.level for x in settled), default=0)
+        return [self.fitted(self._lowered(x, level)) for x in settled]
+
     def _lowered(self, x: ColumnBound, level: int) -> ColumnBound:
         if x.level == level:
             return x
@@ -300,6 +321,10 @@ class BfvBounds(ColumnBounds):
         x = self.settle(x)
         by = self.vector if rows else max(span.largest, 1.0)
         return self.fitted(ColumnBound(x.span * span, x.error * by + self.unit * self.fresh))
+
+    def check_float(self, span: NumberSpan, kind: ElementType) -> None:
+        """Refuse floats."""
+        raise DoesNotFitError("BFV has integers alone, and the function has floats")
 
     def settle(self, x: ColumnBound) -> ColumnBound:
         """Relinearize a product."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from mplang_he.algebra import Algebra
 from mplang_he.bounds import BfvBounds, CkksBounds, ColumnBound, ColumnBounds, DoesNotFitError
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter, OpError, Value, all_columns
@@ -54,7 +55,13 @@ class Circuit(NamedTuple):
         made = ColumnInterpreter(bounds).run(self.module, self.arguments(bounds))
         if self.masked(bounds.parameters):
             made = [each.map(bounds.masked) if isinstance(each, Columns) else each for each in made]
-        return [each.map(bounds.result) if isinstance(each, Columns) else each for each in made]
+        return [finished(bounds, each) if isinstance(each, Columns) else each for each in made]
+
+
+def finished(algebra: Algebra[Any], x: Columns) -> Columns:
+    """Return a tensor whose columns are finished, at one level, and randomized anew."""
+    columns = algebra.alike(x.cells.ravel().tolist())
+    return x.like([algebra.result(each) for each in columns])
 
 
 def choose(scheme: Scheme, circuit: Circuit, wanted: ResultNeeds) -> Parameters:
@@ -136,7 +143,7 @@ def ckks_parameters(degree: int, levels: int, largest: float) -> Parameters | No
 def _ckks(circuit: Circuit, wanted: ResultNeeds) -> Parameters:
     error: ValueError = DoesNotFitError("no parameters have room for it")
     for degree, most in MODULUS_BITS.items():
-        draft = CkksBounds(Parameters("ckks", degree, (36, 36, 36), 30), draft=True)
+        draft = CkksBounds(Parameters("ckks", degree, (36, 36, 36), 36), draft=True)
         results = circuit.run(draft)
         levels, largest = draft.seen.depth + wanted.spare, draft.seen.head()
         largest = max(largest, _spare_room(results, wanted))

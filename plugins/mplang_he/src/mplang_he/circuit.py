@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from mplang_he.choice import Circuit
 
 
+ROUNDING = {"f16": 2.0**-11, "f32": 2.0**-24, "f64": 2.0**-53}
+"""Relative error of a number that is rounded to a type."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionOperand:
     """Operand of a function.
@@ -103,7 +107,10 @@ def results_of(
     kinds = tuple(each.type for each in operands)
     if kinds != takes:
         raise ValueError(f"the code takes {[*map(str, takes)]}, got {[*map(str, kinds)]}")
-    made = _circuit(code, operands).run(bounds_of(parameters))
+    try:
+        made = _circuit(code, operands).run(bounds_of(parameters))
+    except (ArithmeticError, LookupError, AttributeError, AssertionError) as error:
+        raise ValueError(f"its numbers cannot be bounded: {type(error).__name__}") from error
     types = []
     for kind, value in zip(gives, made, strict=True):
         if not isinstance(value, Columns):
@@ -126,6 +133,8 @@ def _type(
     high = max((each.span.high for each in columns), default=0)
     error = max((each.error for each in columns), default=0.0)
     is_ckks = parameters.scheme == "ckks"
+    if is_ckks:  # decrypting rounds to the type
+        error += ROUNDING.get(kind.dtype.value, 0.0) * max(abs(low), abs(high))
     left = min((each.level for each in columns), default=0) if is_ckks else budget_of(error)
     ends = outward(low, up=False), outward(high, up=True)
     return HeCiphertextType(
@@ -187,14 +196,16 @@ def _of_rows(kind: HeCiphertextType, rows: int) -> TensorType:
 def _circuit(code: bytes, operands: Sequence[FunctionOperand]) -> Circuit:
     from mplang_he.choice import Circuit
     from mplang_he.columns import Columns
-    from mplang_he.spans import NumberSpan, repeated
+    from mplang_he.spans import NumberSpan, varying
 
     def arguments(bounds: Any) -> Sequence[Any]:
         made: list[Any] = []
         for each in operands:
             span = NumberSpan(each.low, each.high)
+            if each.type.dtype.value.startswith("f"):  # products of integers have no bound
+                span = NumberSpan(float(each.low), float(each.high))
             if not each.encrypted:
-                made.append(repeated(span, each.type.shape))
+                made.append(varying(span, each.type.shape))
                 continue
             bound = bounds.encrypted(span) if each.sealed is None else _bound(bounds, each.sealed)
             axis = 0 if each.sealed is None else each.sealed.axis

@@ -74,6 +74,9 @@ class Columns:
 
     def broadcast(self, shape: Sequence[int], dimensions: Sequence[int]) -> Columns:
         """Return it with further axes, and repeated along those of size 1."""
+        order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
+        if order != list(range(len(order))):
+            return self.transpose(order).broadcast(shape, [dimensions[i] for i in order])
         axis = dimensions[self.axis]
         if shape[axis] != self.rows:
             mixes_rows("it repeats a row")

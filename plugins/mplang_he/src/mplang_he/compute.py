@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import tenseal.sealapi as seal
 
+from mplang_he.choice import finished
 from mplang_he.circuit import module_of
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter
+from mplang_he.kernels import INTEGERS
 from mplang_he.library import bfv, ckks
 from mplang_he.library.columns import SealColumn, SealColumns
 from mplang_he.library.context import SealContext, SealObject, context_of, loaded, saved
@@ -103,8 +105,9 @@ def _decrypt(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodRe
 def _run(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Run a function.
 
-    ``args`` has ``operands``: for each the axis of rows, ``-1`` of a plain one, its shape, and how
-    many ciphertexts it has, 0 of a plain one; and whether slots without rows are ``masked``.
+    ``args`` has ``operands``: for each the axis of rows, of a plain one ``FLOATS`` or ``INTEGERS``,
+    its shape, and how many ciphertexts it has, 0 of a plain one; and whether slots without rows
+    are ``masked``.
     """
     key, relin, code, *parts = buffers
     operands = args.get("operands")
@@ -115,22 +118,24 @@ def _run(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult
     values: list[Columns | Array] = []
     for axis, shape, count in operands:
         if axis < 0:
-            values.append(_plain(ctx, next(rest, b""), tuple(shape)))
+            values.append(_plain(next(rest, b""), tuple(shape), axis))
             continue
         blocks = [part for _, part in zip(range(count), rest, strict=False)]
         cells = np.empty(len(blocks) // len(columns.starts), object)
         cells[:] = _loaded(ctx, blocks, rows)
         values.append(Columns(cells.reshape(shape[:axis] + shape[axis + 1 :]), axis, rows))
     made = ColumnInterpreter(columns).run(module_of(code), values)
-    results = [cell for each in made if isinstance(each, Columns) for cell in each.cells.flat]
-    if args.get("masked") is True:
-        results = [columns.masked(each) for each in results]
-    done = [columns.result(each) for each in results]
+    tensors = [each for each in made if isinstance(each, Columns)]
+    if args["masked"] is True:
+        tensors = [each.map(columns.masked) for each in tensors]
+    done = [cell for each in tensors for cell in finished(columns, each).cells.flat]
     return MethodResult({}, [saved(block) for each in done for block in each.blocks])
 
 
 def _rotation_keys(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     (secret,) = _some(buffers, 1)
+    if not isinstance(args["steps"], list | tuple):
+        raise ValueError("steps are a list of numbers")
     kind = HeRotationKeyType(ctx.parameters, tuple(args["steps"]))
     order, keys = 2 * ctx.parameters.degree, seal.GaloisKeys()
     elements = [order - 1 if step == 0 else pow(3, step, order) for step in kind.steps]
@@ -186,8 +191,9 @@ _METHODS: Mapping[str, tuple[_Method, Sequence[str]]] = {
 """The methods, and the fields of their arguments besides the parameters."""
 
 
-def _plain(ctx: SealContext, data: bytes, shape: tuple[int, ...]) -> Array:
-    numbers = np.frombuffer(data, "<f8" if _is_ckks(ctx) else "<i8")
+def _plain(data: bytes, shape: tuple[int, ...], kind: int) -> Array:
+    """Return a plain operand; integers stay so, which floats do not hold beyond 2**53."""
+    numbers = np.frombuffer(data, "<i8" if kind == INTEGERS else "<f8")
     return numbers.reshape(shape)
 
 
@@ -238,7 +244,10 @@ def _columns(ctx: SealContext, rows: int, key: bytes, relin: bytes | None = None
 
 @lru_cache(CACHED)
 def _key(parameters: Parameters, kind: str, data: bytes) -> SealObject:
-    return loaded(getattr(seal, kind), context_of(parameters), data)
+    key = loaded(getattr(seal, kind), context_of(parameters), data)
+    if kind == "RelinKeys" and not key.has_key(2):  # SEAL would read beyond its end
+        raise ValueError("it is no RelinKeys: it has none for products of two")
+    return key
 
 
 @lru_cache(CACHED)

@@ -24,7 +24,7 @@ from mplang_core.ext import (
 )
 from mplang_he.circuit import FunctionOperand, parameters_for
 from mplang_he.config import HeConfig
-from mplang_he.keys import keys_of
+from mplang_he.keys import keys_of, known_keys
 from mplang_he.operands import (
     check_rows,
     encrypted,
@@ -154,6 +154,11 @@ def _operand(device: Device, value: MPObject) -> _Operand:
                 f"{at()}{value!r} is on {value.device}, and its key is not that of {device}: what "
                 "is computed together is under one key"
             )
+        if known_keys(value.ctx, device, kind.parameters) is None:
+            raise TraceError(
+                f"{at()}the key of {value!r} was made in another program, or within a branch or "
+                "loop: compute on it there"
+            )
         return _Operand(value, FunctionOperand(kind.inner, kind.low, kind.high, kind, True))
     kind = tensor_of(value, device)
     plain = is_at_evaluator(value, device)
@@ -176,7 +181,7 @@ def _parameters(
             "encrypt: run the function on its own device"
         )
     try:
-        scheme = scheme_of(each.known.type for each in operands)
+        scheme = scheme_of((each.known.type for each in operands), code)
         known = tuple(each.known for each in operands)
         wanted = ResultNeeds(device.config.precision, spare, device.config.limit or 0.0)
         return parameters_for(code, scheme, known, wanted)

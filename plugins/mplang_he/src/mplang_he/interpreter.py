@@ -15,7 +15,7 @@ from mplang_stablehlo.ext import element_type_of, number_columns, op_number
 
 from mplang_he.algebra import Algebra
 from mplang_he.columns import Columns, ColumnsRefusedError, concatenated, dot, plain_columns
-from mplang_he.spans import Array, elementwise
+from mplang_he.spans import Array, NumberSpan, elementwise, once
 
 Value: TypeAlias = Columns | Array
 
@@ -23,6 +23,9 @@ MAX_PRODUCTS = 1 << 20
 """Products of ciphertexts in one op at most."""
 
 MAX_COLUMNS = 1 << 16
+
+MAX_ELEMENTS = 1 << 21
+"""Columns, products and plain numbers of a function at most: some seconds of analysis."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -49,6 +52,20 @@ class ColumnInterpreter:
 
     def __init__(self, algebra: Algebra[Any]) -> None:
         self.algebra = algebra
+        self._left = MAX_ELEMENTS
+
+    def spend(self, elements: int) -> None:
+        """Count what is computed: products, columns and plain numbers, of bounds.
+
+        Raises:
+            ColumnsRefusedError: there are too many.
+        """
+        self._left -= elements
+        if self._left < 0 and self.algebra.bounded:
+            raise ColumnsRefusedError(
+                f"the function is too large: it computes more than {MAX_ELEMENTS:,} columns, "
+                "products and plain numbers"
+            )
 
     def run(self, module: ir.Module, arguments: Sequence[Value]) -> list[Value]:
         """Run a function.
@@ -79,6 +96,9 @@ class ColumnInterpreter:
             raise OpError(f"{name}: {error}", op_number(op)) from None
         except OverflowError:
             raise OpError(f"{name}: numbers are larger than a float", op_number(op)) from None
+        except (TypeError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
+            why = f"{name}: it cannot be computed: {type(error).__name__}"
+            raise OpError(why, op_number(op)) from error
         return made
 
     def _check(self, op: ir.Operation, made: Value) -> None:
@@ -89,7 +109,9 @@ class ColumnInterpreter:
             raise ColumnsRefusedError(
                 f"it has {made.cells.size:,} columns, of at most {MAX_COLUMNS:,}"
             )
-        if elements.dtype == object:
+        elements = once(elements)
+        self.spend(elements.size)
+        if elements.dtype == object and self.algebra.bounded:
             for each in {id(each): each for each in elements.ravel().tolist()}.values():
                 self.algebra.check(each, kind)
 
@@ -145,7 +167,20 @@ def _convert(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> 
     known = (source.is_float or source.is_integer) and (target.is_float or target.is_integer)
     if not known or (source.is_float and not target.is_float) or target.name == "i1":
         raise ColumnsRefusedError(f"numbers are not rounded: {source.name} to {target.name}")
-    return ins[0]
+    (x,) = ins
+    if isinstance(x, Columns) or not target.is_float:
+        return x
+    return elementwise(_floats, x)
+
+
+def _floats(x: Array) -> Array:
+    """Return plain numbers as floats, whose size is bounded."""
+    if x.dtype != object:
+        return x.astype(np.float64)
+    made = np.empty(x.shape, object)
+    for index, span in np.ndenumerate(x):
+        made[index] = NumberSpan(float(span.low), float(span.high))
+    return made
 
 
 def _with(both: Callable[..., Any], plain: Callable[..., Any], x: Columns, y: Value) -> Columns:
@@ -176,6 +211,13 @@ def _inverse(y: Array) -> Array:
     return made
 
 
+def is_zero(number: object) -> bool:
+    """Return whether a plain number is 0 for certain."""
+    if isinstance(number, NumberSpan):
+        return number.low == number.high == 0
+    return number == 0
+
+
 def _encrypted(x: Value) -> bool:
     return isinstance(x, Columns)
 
@@ -184,24 +226,41 @@ def _encrypted(x: Value) -> bool:
 
 
 def _reduce(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
-    inner = [each.operation.name for each in op.regions[0].blocks[0].operations]
-    if len(ins) != 2 or inner != ["stablehlo.add", "stablehlo.return"]:
-        raise ColumnsRefusedError(f"ciphertexts are added up, and not reduced by {inner[0]}")
+    if len(ins) != 2 or not _adds(op.regions[0].blocks[0]):
+        raise ColumnsRefusedError("ciphertexts are added up, and not reduced in another way")
     x, start = ins
     axes = number_columns(op, "dimensions")
     if isinstance(start, Columns):
         raise ColumnsRefusedError("a sum begins with a plain number")
+    if not all(x.shape[axis] for axis in axes):
+        raise ColumnsRefusedError("there is nothing to add")
+    first = start[()]
     if isinstance(x, Columns):
-        if not all(x.shape[axis] for axis in axes):
-            raise ColumnsRefusedError("there is nothing to add")
-        return x.reduce(axes, run.algebra.total)  # JAX's sums begin with 0
-    moved = np.moveaxis(x, axes, range(len(axes)))
-    flat = moved.reshape(-1, *moved.shape[len(axes) :])
-    return np.asarray(np.add.reduce(flat, 0), x.dtype) if len(flat) else _plain(_repeat(x), start)
+        run.spend(x.cells.size)
+        total = x.reduce(axes, run.algebra.total)
+        return total if is_zero(first) else total.map(lambda y: run.algebra.add_plain(y, first))
+    flat = np.moveaxis(x, axes, range(len(axes)))
+    flat = flat.reshape(-1, *flat.shape[len(axes) :])
+    run.spend(flat.size)
+    return _array(np.add.reduce(flat, 0) + first, x.dtype)
 
 
-def _repeat(x: Array) -> Callable[[Array], Array]:
-    return lambda start: start
+def _adds(block: ir.Block) -> bool:
+    """Return whether a region adds its two arguments."""
+    ops = [each.operation for each in block.operations]
+    if [each.name for each in ops] != ["stablehlo.add", "stablehlo.return"]:
+        return False
+    added, end = ops
+    return list(added.operands) == list(block.arguments) and list(end.operands) == list(
+        added.results
+    )
+
+
+def _array(made: Any, dtype: np.dtype[Any]) -> Array:
+    """Return an array, also of what NumPy gives without dimensions."""
+    result = np.empty(np.shape(made), dtype)
+    result[...] = made
+    return result
 
 
 def _dot_general(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
@@ -209,7 +268,7 @@ def _dot_general(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value])
     x, y = ins
     if not isinstance(x, Columns):
         if not isinstance(y, Columns):
-            return _plain_dot(axes, x, y)
+            return _plain_dot(run, axes, x, y)
         axes, x, y = (axes[1], axes[0], axes[2]), y, x
     sizes = dict(zip(axes[0] + axes[1], (*x.shape, *y.shape), strict=True))
     sizes.pop(axes[0][x.axis])
@@ -220,6 +279,7 @@ def _dot_general(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value])
         )
     if not products:
         raise ColumnsRefusedError("there is nothing to add")
+    run.spend(products)
     algebra = run.algebra
     multiply = algebra.multiply if isinstance(y, Columns) else algebra.multiply_plain
     return dot(x, y, axes, algebra.total, multiply)
@@ -250,14 +310,15 @@ def _letters(op: ir.Operation) -> tuple[str, str, str]:
     return names[0], names[1], "".join([*batch, *free])
 
 
-def _plain_dot(axes: tuple[str, str, str], x: Array, y: Array) -> Array:
+def _plain_dot(run: ColumnInterpreter, axes: tuple[str, str, str], x: Array, y: Array) -> Array:
+    formula = f"{axes[0]},{axes[1]}->{axes[2]}"
     if x.dtype != object:
-        return np.asarray(np.einsum(f"{axes[0]},{axes[1]}->{axes[2]}", x, y))
-    if x.size * y.size > MAX_PRODUCTS:
-        raise ColumnsRefusedError(
-            "it is of plain operands: compute it at their party, on its own device"
-        )
-    return np.asarray(np.einsum(f"{axes[0]},{axes[1]}->{axes[2]}", x, y), object)
+        return np.asarray(np.einsum(formula, x, y))
+    sizes = dict(zip(axes[0] + axes[1], (*x.shape, *y.shape), strict=True))
+    run.spend(math.prod(sizes.values()))
+    if not all(sizes.values()):
+        raise ColumnsRefusedError("there is nothing to add")
+    return _array(np.einsum(formula, x, y), x.dtype)
 
 
 # -- structure
@@ -271,6 +332,7 @@ def _constant(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) ->
     shape = tuple(ir.RankedTensorType(op.results[0].type).shape)
     dtype = np.float64 if kind.is_float else np.int64
     if not value.is_splat:
+        run.spend(math.prod(shape))
         return run.algebra.plain(np.asarray(value).astype(dtype))
     element = value.get_splat_value()
     number = element if isinstance(element, int | float) else element.value
@@ -336,6 +398,7 @@ def _sealed(run: ColumnInterpreter, x: Value, like: Columns) -> Columns:
 def _iota(run: ColumnInterpreter, op: ir.Operation, ins: Sequence[Value]) -> Value:
     kind = ir.RankedTensorType(op.results[0].type)
     axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
+    run.spend(kind.shape[axis])
     dtype = np.float64 if element_type_of(op.results[0]).is_float else np.int64
     sizes = [-1 if i == axis else 1 for i in range(len(kind.shape))]
     counted = np.arange(kind.shape[axis], dtype=dtype).reshape(sizes)

@@ -13,6 +13,7 @@ from mplang_he import reference
 from mplang_he.circuit import is_masked
 from mplang_he.ops import checked, operands_of
 from mplang_he.parameters import Parameters
+from mplang_he.service import UNNAMED
 from mplang_he.spans import Array
 from mplang_he.types import (
     EncryptedColumns,
@@ -24,6 +25,9 @@ from mplang_he.types import (
     HeRelinKeyType,
     HeRotationKeyType,
 )
+
+FLOATS, INTEGERS = -1, -2
+"""In place of an axis of rows: a plain operand, and of what."""
 
 
 def keygen(
@@ -76,8 +80,9 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
         numbers, kind.low - slack, kind.high + slack
     ):
         raise KernelError(
-            f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left, so it is "
-            "encrypted under another key, or somebody gave another ciphertext than the program says"
+            f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left: it is under "
+            "another key, as of another branch, or somebody gave another ciphertext than the program "
+            "says, or numbers beyond their range"
         )
     dtype = kind.inner.dtype.numpy
     if not is_bfv and dtype.kind != "f":
@@ -149,8 +154,9 @@ def run(
         low, high = next(ends)
         if not checked(each, low, high):
             raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
-        shapes.append((-1, each.shape, 0))
-        buffers.append(_bytes(each, kind.parameters))
+        whole = each.dtype.kind != "f"
+        shapes.append((INTEGERS if whole else FLOATS, each.shape, 0))
+        buffers.append(np.ascontiguousarray(each.astype("<i8" if whole else "<f8")).tobytes())
     known = operands_of([value.type for value in ctx.op.inputs][:-2], ranges)
     about = {"rows": kind.rows, "operands": shapes, "masked": is_masked(known, kind.parameters)}
     made = _call(ctx, "run", kind.parameters, about, buffers)[1]
@@ -200,6 +206,6 @@ def _call(
 
     try:
         answer = compute.run(method, args, buffers)
-    except (ValueError, LookupError, RuntimeError) as error:
+    except UNNAMED as error:
         raise KernelError(f"{ctx.op.opcode}: {error}") from error
     return answer.about, answer.buffers

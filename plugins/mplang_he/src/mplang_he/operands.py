@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
 from mplang_analysis import Interval, ranges
+from mplang_stablehlo import read
 
 from mplang_core import Mask, MPObject, Program, TensorType, TraceContext, TraceVar, pshfl_s
 from mplang_core.ext import Device, Graph, TraceError, at, run_program
@@ -45,9 +47,18 @@ def check_rows(value: MPObject, device: Device) -> None:
         )
 
 
-def scheme_of(kinds: Iterable[TensorType]) -> Scheme:
-    """Return BFV for integers alone, which are exact, and CKKS for others."""
-    return "ckks" if any(kind.dtype.value.startswith("f") for kind in kinds) else "bfv"
+def scheme_of(kinds: Iterable[TensorType], code: bytes | None = None) -> Scheme:
+    """Return BFV for integers alone, which are exact, and CKKS for others.
+
+    Args:
+        kinds: of the operands.
+        code: of the function, which may have floats as well.
+    """
+    floats = any(kind.dtype.value.startswith("f") for kind in kinds)
+    return "ckks" if floats or (code is not None and _FLOATS.search(read(code))) else "bfv"
+
+
+_FLOATS = re.compile(r"[x<]f(16|32|64)>")
 
 
 def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, float]:
@@ -71,7 +82,12 @@ def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, 
     else:
         limits = np.iinfo(kind.dtype.numpy)
         low, high = limits.min, limits.max
-    return (float(low), float(high)) if name.startswith("f") else (int(low), int(high))
+    if not name.startswith("f"):
+        return int(low), int(high)
+    if kind.dtype.numpy.itemsize == 8:
+        return float(low), float(high)
+    step = float(np.finfo(kind.dtype.numpy).eps)  # ends of a range are rounded to the type, too
+    return low - step * abs(low), high + step * abs(high)
 
 
 def encrypted(value: MPObject, owner: int, keys: Keys, ends: tuple[float, float]) -> MPObject:

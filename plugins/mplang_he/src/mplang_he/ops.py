@@ -20,9 +20,13 @@ from mplang_he.types import (
     HePublicKeyType,
     HeRelinKeyType,
     HeRotationKeyType,
+    is_number,
 )
 
 Limit: TypeAlias = int | float
+
+MAX_PLAIN = 1 << 21
+"""Numbers of a plain operand at most."""
 
 _PRIVATE = {"kind": HePrivateKeyType.name, "visibility": ("PRIVATE",)}
 _PUBLIC = {"kind": HePublicKeyType.name, "visibility": ("PUBLIC", "PRIVATE")}
@@ -161,6 +165,8 @@ def _encrypt(scheme: Scheme) -> Feop:
             raise TypeError(f"{scheme} encrypts {_NUMBERS[scheme]}, got {x}")
         if not all(isinstance(end, int | float) for end in (low, high)):
             raise TypeError(f"a range is of two numbers, got {low!r} and {high!r}")
+        if not name.startswith("f") and max(abs(low), abs(high)) > WHOLE[scheme]:
+            raise ValueError(f"{scheme} has integers up to {WHOLE[scheme]:,}, got {low} to {high}")
         if scheme == "bfv" and not (type(low) is int and type(high) is int):
             raise TypeError(f"a range of integers is of integers, got {low!r} and {high!r}")
         made = fresh(x, key.parameters, low, high)
@@ -324,6 +330,9 @@ def _check_keys(
         raise ValueError(f"it is encrypted under {x.parameters}, and the keys are others")
 
 
+WHOLE = {"bfv": 2**62, "ckks": 2**53}
+"""Integers that can be encrypted, either way."""
+
 _NUMBERS = {"bfv": "integers", "ckks": "numbers"}
 
 
@@ -354,6 +363,9 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     *operands, public, relin = [value.type for value in op.inputs]
     parameters = parameters_of(operands)
     _check_scheme(_scheme(op), parameters)
+    floats = [each for each in operands if isinstance(each, TensorType) and _is_float(each)]
+    if _scheme(op) == "bfv" and floats:
+        raise TypeError(f"BFV has integers alone, got an operand {floats[0]}")
     if (public, relin) != (HePublicKeyType(parameters), HeRelinKeyType(parameters)):
         raise TypeError(
             f"operands are encrypted under {parameters}, and the keys are {public} and {relin}: "
@@ -363,6 +375,10 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     for each in made:
         _check_modulus(each)
     return made
+
+
+def _is_float(kind: TensorType) -> bool:
+    return kind.dtype.value.startswith("f")
 
 
 def _scheme(op: Operation) -> Scheme:
@@ -398,8 +414,13 @@ def operands_of(operands: Sequence[AnyType], ranges: object) -> tuple[FunctionOp
             known.append(FunctionOperand(each.inner, each.low, each.high, each, True))
             continue
         low, high = checked_range(next(ends))
-        if not isinstance(each, TensorType):
-            raise TypeError(f"it takes ciphertexts and tensors, got {each}")
+        if not isinstance(each, TensorType) or each.dtype.value.startswith(("c", "bf")):
+            raise TypeError(f"it takes ciphertexts and tensors of real numbers, got {each}")
+        whole = type(low) is int and type(high) is int and max(-low, high) < 2**63
+        if not _is_float(each) and not whole:
+            raise TypeError(f"a range of integers is of integers below 2**63, got {low}, {high}")
+        if math.prod(each.shape) > MAX_PLAIN:
+            raise TypeError(f"a plain operand has {MAX_PLAIN:,} numbers at most, got {each}")
         known.append(FunctionOperand(each, low, high))
     rows = {each.sealed.rows for each in known if each.sealed is not None}
     if len(rows) > 1:
@@ -416,7 +437,7 @@ def checked_range(ends: object) -> tuple[float, float]:
     if not isinstance(ends, tuple) or len(ends) != 2:
         raise TypeError(f"a range is of two numbers, got {ends!r}")
     low, high = ends
-    if not all(type(end) in (int, float) and math.isfinite(end) for end in ends) or low > high:
+    if not all(type(end) in (int, float) and is_number(end) for end in ends) or low > high:
         raise TypeError(f"a range is of two numbers, from low to high, got {ends!r}")
     return low, high
 
@@ -507,4 +528,5 @@ BFV_RUN, CKKS_RUN = _run_op("bfv"), _run_op("ckks")
 
 def checked(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
     """Return whether all numbers are within a range; NaN is not."""
+    x = x.astype(np.float64) if x.dtype.kind == "f" else x  # compared as they are encrypted
     return bool(((x >= low) & (x <= high)).all())

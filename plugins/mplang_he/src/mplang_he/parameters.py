@@ -72,6 +72,12 @@ class Parameters:
                 f"scale or plain modulus have {plain_bits(self.degree)} to {MAX_PRIME} bits, got "
                 f"{self.plain}"
             )
+        *ends, middle = self.primes[0], self.primes[-1], self.primes[1:-1]
+        if self.scheme == "ckks" and (set(middle) - {self.plain} or min(ends) < self.plain):
+            raise ValueError(
+                f"primes between the first and the last one have the {self.plain} bits of the "
+                f"scale, and these two as many or more, got {self.primes}"
+            )
         if self.scheme == "bfv" and self.plain in self.primes:
             raise ValueError("a plain modulus has other bits than the primes of the modulus")
 

@@ -79,6 +79,10 @@ class PlainColumns(Algebra[Array]):
         """Return a product, which is finished."""
         return x
 
+    def alike(self, columns: Sequence[Array]) -> Sequence[Array]:
+        """Return the columns, which are finished."""
+        return columns
+
     def masked(self, x: Array) -> Array:
         """Return a column, which has its rows alone."""
         return x
@@ -120,7 +124,7 @@ def keep_results(
     values: list[Columns | Array] = []
     for each in operands:
         if not isinstance(each, EncryptedColumns):
-            values.append(np.asarray(each, _dtype(results[0])))
+            values.append(np.asarray(each, np.float64 if each.dtype.kind == "f" else np.int64))
             continue
         x = _values.get(_name(each))
         if x is None:

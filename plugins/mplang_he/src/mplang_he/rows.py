@@ -17,8 +17,8 @@ from mplang_he.types import HeCiphertextType
 def sum_rows(x: MPObject) -> MPObject:
     """Add up the rows of what is on an HE device.
 
-    It takes one level, and keys of as many rotations as slots have bits, some 25 megabytes, which
-    go to the evaluator once in a program.
+    It takes one level, and keys of as many rotations as slots have bits, which go to the evaluator
+    once in a program: 28 megabytes at degree 8,192, 230 at 16,384.
 
     Args:
         x: on a device of kind HE, with rows along the first axis, or where its function put them.

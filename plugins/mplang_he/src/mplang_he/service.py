@@ -7,6 +7,9 @@ from typing import Any
 
 from mplang_core.ext import Answer, KernelError
 
+UNNAMED = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError)
+"""Errors of what is computed with, which are named for the op."""
+
 
 class HeService:
     """Native service of one party, which talks to no other."""
@@ -23,7 +26,7 @@ class HeService:
 
         try:
             return compute.run(method, args, buffers)
-        except (ValueError, TypeError, LookupError, RuntimeError) as error:
+        except UNNAMED as error:
             raise KernelError(f"he.{method}: {error}") from error
 
     def end_run(self) -> None:

@@ -26,6 +26,9 @@ class NumberSpan:
     def __add__(self, other: NumberSpan) -> NumberSpan:
         return NumberSpan(self.low + other.low, self.high + other.high)
 
+    def __radd__(self, other: int) -> NumberSpan:
+        return self  # sums of NumPy begin with 0
+
     def __sub__(self, other: NumberSpan) -> NumberSpan:
         return NumberSpan(self.low - other.high, self.high - other.low)
 
@@ -59,18 +62,18 @@ def spans_of(values: Array) -> Array:
 
     Dimensions in which they repeat stay so.
     """
-    few = np.empty(_once(values).shape, object)
-    for index, value in np.ndenumerate(_once(values)):
+    few = np.empty(once(values).shape, object)
+    for index, value in np.ndenumerate(once(values)):
         number = value.item() if isinstance(value, np.generic) else value
         few[index] = NumberSpan(number, number)
     return np.broadcast_to(few, values.shape)
 
 
-def repeated(span: NumberSpan, shape: tuple[int, ...]) -> Array:
-    """Return an array of one span, without a copy for each element."""
-    one = np.empty((1,) * len(shape), object)
-    one.fill(span)
-    return np.broadcast_to(one, shape)
+def varying(span: NumberSpan, shape: tuple[int, ...]) -> Array:
+    """Return an array of numbers of one span, each of which may be another one."""
+    made = np.empty(shape, object)
+    made.fill(span)
+    return made
 
 
 def elementwise(function: Any, *arrays: Array) -> Array:
@@ -85,10 +88,10 @@ def elementwise(function: Any, *arrays: Array) -> Array:
     return np.broadcast_to(made, shape)
 
 
-def _once(values: Array) -> Array:
+def once(values: Array) -> Array:
     """Return an array with one element along each dimension in which it repeats."""
     index = tuple(
         slice(0, 1) if stride == 0 and size > 1 else slice(None)
         for stride, size in zip(values.strides, values.shape, strict=True)
     )
-    return values[index]
+    return values[index] if values.ndim else values

@@ -16,6 +16,9 @@ MAX_CIPHERTEXTS = 1 << 16
 
 MAX_ROWS = 1 << 24
 
+MAX_KEY = 1 << 29
+"""Bytes of keys of rotations at most."""
+
 MAX_STEPS = 32
 """Rotations that one key is for at most."""
 
@@ -166,6 +169,11 @@ class HeRotationKeyType(_KeyType):
             raise ValueError(
                 f"rotations are 1 to {MAX_STEPS} numbers of slots below {half}, got {self.steps!r}"
             )
+        if self.nbytes > MAX_KEY:
+            raise ValueError(
+                f"keys of {len(self.steps)} rotations at degree {self.parameters.degree} have "
+                f"{self.nbytes >> 20} MB, of {MAX_KEY >> 20} at most: seal with fewer levels"
+            )
 
     def params(self) -> tuple[Any, ...]:
         """Return the parameters and the steps."""
@@ -180,7 +188,7 @@ class HeRotationKeyType(_KeyType):
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes on a link."""
+        """About how many bytes it takes on a link: for a sum 28 MB at degree 8,192, and more."""
         return len(self.steps) * HeRelinKeyType(self.parameters).nbytes
 
 
@@ -246,13 +254,13 @@ class HeCiphertextType(BaseType):
             raise ValueError(f"a tensor with an axis of rows is encrypted, got {self.inner}")
         if type(self.axis) is not int or not 0 <= self.axis < len(self.inner.shape):
             raise ValueError(f"axis {self.axis} of rows is none of {self.inner}")
-        if not 1 <= self.rows <= MAX_ROWS or self.count > MAX_CIPHERTEXTS:
+        if not 1 <= self.rows <= MAX_ROWS or not 1 <= self.count <= MAX_CIPHERTEXTS:
             raise ValueError(
-                f"an encrypted tensor has 1 to {MAX_ROWS:,} rows, and {MAX_CIPHERTEXTS:,} "
-                f"ciphertexts at most, got {self.inner}"
+                f"an encrypted tensor has 1 to {MAX_ROWS:,} rows, and 1 to {MAX_CIPHERTEXTS:,} "
+                f"ciphertexts, got {self.inner}"
             )
         ends = (self.low, self.high, self.error)
-        if not all(isinstance(end, float | int) and math.isfinite(end) for end in ends):
+        if not all(is_number(end) for end in ends):
             raise ValueError(f"its numbers have bounds, got {ends}")
         if self.low > self.high or self.error < 0:
             raise ValueError(f"a range is from low to high, got {self.low} and {self.high}")
@@ -311,6 +319,13 @@ class HeCiphertextType(BaseType):
         return None if kind == self else f"expected {self}, got {kind}"
 
 
+def is_number(end: object) -> bool:
+    """Return whether a bound is a finite number, and no integer beyond all floats."""
+    if isinstance(end, int):
+        return abs(end) < 1 << 1000
+    return isinstance(end, float) and math.isfinite(end)
+
+
 def outward(value: float, *, up: bool) -> float:
     """Return a number of few digits that is not smaller, or not larger.
 
@@ -321,6 +336,8 @@ def outward(value: float, *, up: bool) -> float:
     if value == 0 or not math.isfinite(value):
         return value
     if isinstance(value, int) and abs(value) < 1 << 53:
+        return value
+    if abs(value) < 2.0**-900:
         return value
     step = 10.0 ** (math.floor(math.log10(abs(value))) - DIGITS + 1)
     rounded = (math.ceil if up else math.floor)(value / step) * step

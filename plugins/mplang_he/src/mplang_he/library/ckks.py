@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import tenseal.sealapi as seal
 
@@ -90,6 +92,12 @@ class CkksColumns(SealColumns):
             x, y = self.settle(x), self.settle(y)
         level = min(x.level, y.level)
         return self._lowered(x, level), self._lowered(y, level)
+
+    def alike(self, columns: Sequence[SealColumn]) -> Sequence[SealColumn]:
+        """Finish the columns of one tensor, and bring them to one level."""
+        settled = [self.settle(x) for x in columns]
+        level = min((x.level for x in settled), default=0)
+        return [self._lowered(x, level) for x in settled]
 
     def _lowered(self, x: SealColumn, level: int) -> SealColumn:
         """Bring a column to a lower level, and its scale to that of the level."""

@@ -48,6 +48,10 @@ class SealColumns(Algebra[SealColumn]):
         slots = ctx.parameters.slots
         self.starts = range(0, rows, slots)
 
+    def alike(self, columns: Sequence[SealColumn]) -> Sequence[SealColumn]:
+        """Finish the columns of one tensor."""
+        return [self.settle(x) for x in columns]
+
     def plain(self, values: Array) -> Array:
         """Return literals as they are."""
         return values
