@@ -7,7 +7,7 @@ import pytest
 from he_values import FLOATS, SMALL, encrypted, keys
 from mplang_he import compute
 from mplang_he.circuit import FunctionOperand, is_masked
-from mplang_he.kernels import FLOATS as FLOATS_OF, INTEGERS
+from mplang_he.types import FLOATS as FLOATS_OF, INTEGERS
 from mplang_jax import jax_compile
 
 from mplang_core import FeSignature, TensorType

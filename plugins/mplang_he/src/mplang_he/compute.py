@@ -13,13 +13,12 @@ from mplang_he.choice import finished
 from mplang_he.circuit import module_of
 from mplang_he.columns import Columns
 from mplang_he.interpreter import ColumnInterpreter
-from mplang_he.kernels import INTEGERS
 from mplang_he.library import bfv, ckks
 from mplang_he.library.columns import SealColumn, SealColumns
 from mplang_he.library.context import SealContext, SealObject, context_of, loaded, saved
 from mplang_he.parameters import Parameters, sum_steps
 from mplang_he.spans import Array
-from mplang_he.types import MAX_CIPHERTEXTS, MAX_ROWS, HeRotationKeyType
+from mplang_he.types import INTEGERS, MAX_CIPHERTEXTS, MAX_ROWS, HeRotationKeyType
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Args: TypeAlias = Mapping[str, Any]

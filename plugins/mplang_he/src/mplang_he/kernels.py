@@ -16,6 +16,8 @@ from mplang_he.parameters import Parameters
 from mplang_he.service import UNNAMED
 from mplang_he.spans import Array
 from mplang_he.types import (
+    FLOATS,
+    INTEGERS,
     EncryptedColumns,
     HeCiphertextType,
     HePrivateKey,
@@ -25,9 +27,6 @@ from mplang_he.types import (
     HeRelinKeyType,
     HeRotationKeyType,
 )
-
-FLOATS, INTEGERS = -1, -2
-"""In place of an axis of rows: a plain operand, and of what."""
 
 
 def keygen(
@@ -80,9 +79,9 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
         numbers, kind.low - slack, kind.high + slack
     ):
         raise KernelError(
-            f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left: it is under "
-            "another key, as of another branch, or somebody gave another ciphertext than the program "
-            "says, or numbers beyond their range"
+            f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left: it is "
+            "under another key, as of another branch, or somebody gave another ciphertext than the "
+            "program says, or numbers beyond their range"
         )
     dtype = kind.inner.dtype.numpy
     if not is_bfv and dtype.kind != "f":

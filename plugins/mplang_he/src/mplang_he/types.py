@@ -22,6 +22,9 @@ MAX_KEY = 1 << 29
 MAX_STEPS = 32
 """Rotations that one key is for at most."""
 
+FLOATS, INTEGERS = -1, -2
+"""In place of an axis of rows: a plain operand, and of what."""
+
 DIGITS = 3
 """Digits of ranges and errors in types, which are rounded outward."""
 
