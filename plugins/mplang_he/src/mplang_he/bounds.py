@@ -7,6 +7,7 @@ coefficients (six standard deviations), as in the papers that they are of.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -23,6 +24,9 @@ FLOAT = 2.0**-46
 
 SCALE = 0.98
 """The scale of a level, as part of that of the parameters, at least: see ``prime_bits``."""
+
+LARGEST = {"f16": 65504.0, "f32": 3.4028234e38, "f64": 1.797e308}
+"""The largest float of a type, about."""
 
 BUDGET = 2
 """Bits of noise budget of BFV that a result has at least."""
@@ -75,6 +79,8 @@ class ColumnBounds(Algebra[ColumnBound]):
         draft: whether they are not yet chosen, so that everything fits.
     """
 
+    bounded = True
+
     def __init__(self, parameters: Parameters, *, draft: bool = False) -> None:
         n = parameters.degree
         self.parameters, self.draft = parameters, draft
@@ -87,8 +93,6 @@ class ColumnBounds(Algebra[ColumnBound]):
         larger = 2.0 ** (max(parameters.primes) - parameters.primes[-1])
         self.switching = 8 * ERROR * n / math.sqrt(3) * digits * larger + self.rounding
 
-    bounded = True
-
     def alike(self, columns: Sequence[ColumnBound]) -> Sequence[ColumnBound]:
         """Finish the columns of one tensor."""
         return [self.settle(x) for x in columns]
@@ -97,9 +101,9 @@ class ColumnBounds(Algebra[ColumnBound]):
         """Return literals as spans."""
         return spans_of(values)
 
+    @abstractmethod
     def encrypted(self, span: NumberSpan) -> ColumnBound:
         """Return what is known of a fresh ciphertext."""
-        raise NotImplementedError
 
     def zero(self) -> ColumnBound:
         """Return an encryption of zeros."""
@@ -110,21 +114,21 @@ class ColumnBounds(Algebra[ColumnBound]):
         if not span.largest <= LARGEST.get(kind.name, 0.0):
             raise DoesNotFitError(f"numbers up to {span.largest:.4g} do not fit in {kind.name}")
 
+    @abstractmethod
     def fitted(self, x: ColumnBound) -> ColumnBound:
         """Return a column, for which there is room.
 
         Raises:
             DoesNotFitError: there is none.
         """
-        raise NotImplementedError
 
     def kept(self, x: ColumnBound) -> ColumnBound:
         """Multiply by ones in some rows, and by zeros elsewhere."""
         return self.settle(replace(self.multiply_plain(x, MASK), span=x.span))
 
+    @abstractmethod
     def rotated(self, x: ColumnBound) -> ColumnBound:
         """Move numbers to other slots, of a column that is finished."""
-        raise NotImplementedError
 
     def total(self, terms: Iterable[ColumnBound]) -> ColumnBound:
         """Add columns."""
@@ -149,9 +153,6 @@ class ColumnBounds(Algebra[ColumnBound]):
                 f"numbers from {span.low:,} to {span.high:,} do not fit in {kind.name}: convert "
                 "operands to a wider type before, or declare narrower ranges"
             )
-
-
-LARGEST = {"f16": 65504.0, "f32": 3.4028234e38, "f64": 1.797e308}
 
 
 def _product(x: ColumnBound, y: ColumnBound) -> NumberSpan:

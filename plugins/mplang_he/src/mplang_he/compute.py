@@ -27,7 +27,7 @@ CACHED = 8  # keys that are kept, which take time to load
 
 
 class MethodResult(NamedTuple):
-    """MethodResult of a method.
+    """Answer of a method.
 
     Attributes:
         about: plain data.
@@ -79,8 +79,7 @@ def _encrypt(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodRe
     numbers = np.frombuffer(plain, "<f8" if _is_ckks(ctx) else "<i8")
     if numbers.size % rows:
         raise ValueError("each column has as many rows")
-    made = [columns.encrypted(each) for each in numbers.reshape(-1, rows)]
-    return MethodResult({}, [saved(block) for each in made for block in each.blocks])
+    return _saved([columns.encrypted(each) for each in numbers.reshape(-1, rows)])
 
 
 def _decrypt(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
@@ -128,7 +127,7 @@ def _run(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult
     if args["masked"] is True:
         tensors = [each.map(columns.masked) for each in tensors]
     done = [cell for each in tensors for cell in finished(columns, each).cells.flat]
-    return MethodResult({}, [saved(block) for each in done for block in each.blocks])
+    return _saved(done)
 
 
 def _rotation_keys(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
@@ -147,14 +146,14 @@ def _sum(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult
     """Add up the rows of columns."""
     columns, keys, parts = _rotating(ctx, args, buffers)
     steps = sum_steps(ctx.parameters)
-    return _saved(columns, [columns.summed(each, steps, keys) for each in parts])
+    return _saved([columns.result(columns.summed(each, steps, keys)) for each in parts])
 
 
 def _roll(ctx: SealContext, args: Args, buffers: Sequence[bytes]) -> MethodResult:
     """Move the rows of columns in a circle."""
     columns, keys, parts = _rotating(ctx, args, buffers)
     by = _count(args, "by", columns.rows - 1)
-    return _saved(columns, [columns.rolled(each, by, keys) for each in parts])
+    return _saved([columns.result(columns.rolled(each, by, keys)) for each in parts])
 
 
 def _rotating(
@@ -166,14 +165,9 @@ def _rotating(
     return _columns(ctx, rows, key), keys, _loaded(ctx, parts, rows)
 
 
-def _saved(columns: SealColumns, results: Sequence[SealColumn]) -> MethodResult:
-    """Randomize results, and return them as bytes; a sum has one block."""
-    parts = []
-    for each in results:
-        zero = columns.zero(each.level)
-        zero = SealColumn(zero.blocks[: len(each.blocks)], each.level)
-        parts += [saved(block) for block in columns.add(each, zero).blocks]
-    return MethodResult({}, parts)
+def _saved(columns: Sequence[SealColumn]) -> MethodResult:
+    """Return columns as bytes, a ciphertext for each block."""
+    return MethodResult({}, [saved(block) for each in columns for block in each.blocks])
 
 
 _Method: TypeAlias = Callable[[SealContext, Args, Sequence[bytes]], MethodResult]

@@ -17,7 +17,7 @@ from mplang_he.operands import (
     scheme_of,
     tensor_of,
 )
-from mplang_he.ops import BFV, CKKS
+from mplang_he.ops import ops_of
 from mplang_he.types import HeCiphertextType
 
 
@@ -61,8 +61,8 @@ def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
     config = cast("HeConfig", src.config)
     key = private_key(value.ctx, src, kind.parameters)
     sealed = pshfl_s(value, config.holder, [config.evaluator])
-    ops = CKKS if kind.parameters.scheme == "ckks" else BFV
-    opened: Any = run_program(ops[1](sealed, key), Mask.of(config.holder))
+    decrypt = ops_of(kind.parameters).decrypt
+    opened: Any = run_program(decrypt(sealed, key), Mask.of(config.holder))
     readers = value.ctx.mask if dst is None else dst.mask
     if readers == Mask.of(config.holder):
         return cast("MPObject", opened)

@@ -33,7 +33,7 @@ from mplang_he.operands import (
     scheme_of,
     tensor_of,
 )
-from mplang_he.ops import BFV, CKKS
+from mplang_he.ops import ops_of
 from mplang_he.parameters import Parameters, ResultNeeds
 from mplang_he.types import HeCiphertextType
 
@@ -73,7 +73,6 @@ def run(
     parameters = _parameters(device, code, operands, spare)
     ctx = mp.cur_ctx()
     keys = keys_of(ctx, device, parameters)
-    _, _, run_op, *_ = CKKS if parameters.scheme == "ckks" else BFV
     evaluator = keys.evaluator
     there = [
         each.value
@@ -83,7 +82,7 @@ def run(
     ]
     ends = tuple((each.known.low, each.known.high) for each in operands if not each.known.encrypted)
     try:
-        made = run_op(
+        made = ops_of(parameters).run(
             *there,
             keys.public_at(evaluator),
             keys.relin_at(evaluator),

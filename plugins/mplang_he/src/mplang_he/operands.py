@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
 from mplang_analysis import Interval, ranges
-from mplang_stablehlo import read
+from mplang_stablehlo import facts_of
 
 from mplang_core import Mask, MPObject, Program, TensorType, TraceContext, TraceVar, pshfl_s
 from mplang_core.ext import Device, Graph, TraceError, at, run_program
 from mplang_he.config import HeConfig
 from mplang_he.keys import Keys
-from mplang_he.ops import BFV, CKKS
+from mplang_he.ops import ops_of
 from mplang_he.parameters import Scheme
 
 
@@ -55,10 +54,7 @@ def scheme_of(kinds: Iterable[TensorType], code: bytes | None = None) -> Scheme:
         code: of the function, which may have floats as well.
     """
     floats = any(kind.dtype.value.startswith("f") for kind in kinds)
-    return "ckks" if floats or (code is not None and _FLOATS.search(read(code))) else "bfv"
-
-
-_FLOATS = re.compile(r"[x<]f(16|32|64)>")
+    return "ckks" if floats or (code is not None and not facts_of(code).is_exact) else "bfv"
 
 
 def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, float]:
@@ -99,8 +95,9 @@ def encrypted(value: MPObject, owner: int, keys: Keys, ends: tuple[float, float]
         keys: of the device.
         ends: its smallest and its largest number.
     """
-    encrypt, *_ = CKKS if keys.parameters.scheme == "ckks" else BFV
-    program = encrypt(value, keys.public_at(owner), low=ends[0], high=ends[1])
+    program = ops_of(keys.parameters).encrypt(
+        value, keys.public_at(owner), low=ends[0], high=ends[1]
+    )
     sealed = cast("MPObject", run_program(program, Mask.of(owner)))
     return sealed if owner == keys.evaluator else pshfl_s(sealed, keys.evaluator, [owner])
 

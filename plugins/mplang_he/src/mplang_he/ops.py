@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from mplang_analysis import Constant, ConstantsRule, Interval, OpRanges, RangeRule
@@ -516,12 +516,28 @@ def _run(scheme: Scheme) -> Feop:
     return run
 
 
-def _feops(scheme: Scheme) -> Sequence[Feop]:
-    return tuple(make(scheme) for make in (_encrypt, _decrypt, _run, _sum, _roll))
+class SchemeOps(NamedTuple):
+    """Feops of a scheme."""
+
+    encrypt: Feop
+    decrypt: Feop
+    run: Feop
+    sum: Feop
+    roll: Feop
+
+
+def _feops(scheme: Scheme) -> SchemeOps:
+    return SchemeOps(*(make(scheme) for make in (_encrypt, _decrypt, _run, _sum, _roll)))
 
 
 BFV, CKKS = _feops("bfv"), _feops("ckks")
 """Feops of each scheme."""
+
+
+def ops_of(parameters: Parameters) -> SchemeOps:
+    """Return the feops of the scheme of parameters."""
+    return CKKS if parameters.scheme == "ckks" else BFV
+
 
 BFV_RUN, CKKS_RUN = _run_op("bfv"), _run_op("ckks")
 

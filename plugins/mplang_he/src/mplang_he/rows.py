@@ -9,7 +9,7 @@ from mplang_core import Mask, MPObject
 from mplang_core.ext import Device, TraceError, at, run_program
 from mplang_he.config import HeConfig
 from mplang_he.keys import Keys, known_keys
-from mplang_he.ops import BFV, CKKS
+from mplang_he.ops import SchemeOps, ops_of
 from mplang_he.parameters import sum_steps
 from mplang_he.types import HeCiphertextType
 
@@ -48,7 +48,7 @@ def sum_rows(x: MPObject) -> MPObject:
     kind, keys = _keys(x)
     rotation = keys.rotation_at(keys.evaluator, sum_steps(kind.parameters))
     public = keys.public_at(keys.evaluator)
-    return _on_device(x, lambda ops: ops[3](x, rotation, public))
+    return _on_device(x, lambda ops: ops.sum(x, rotation, public))
 
 
 def rotate_rows(x: MPObject, by: int) -> MPObject:
@@ -85,7 +85,7 @@ def rotate_rows(x: MPObject, by: int) -> MPObject:
         raise TraceError(f"{at()}by is a row of {x!r} from 1 to {kind.rows - 1}, got {by!r}")
     rotation = keys.rotation_at(keys.evaluator, (by, by - kind.rows))
     public = keys.public_at(keys.evaluator)
-    return _on_device(x, lambda ops: ops[4](x, rotation, public, by=by))
+    return _on_device(x, lambda ops: ops.roll(x, rotation, public, by=by))
 
 
 def _keys(x: MPObject) -> tuple[HeCiphertextType, Keys]:
@@ -103,10 +103,10 @@ def _keys(x: MPObject) -> tuple[HeCiphertextType, Keys]:
     return kind, keys
 
 
-def _on_device(x: MPObject, make: Callable[[Any], Any]) -> MPObject:
+def _on_device(x: MPObject, make: Callable[[SchemeOps], Any]) -> MPObject:
     """Run an op of its scheme at the evaluator, and return its result on the device."""
     device, kind = cast(Device, x.device), x.base_type
     assert isinstance(kind, HeCiphertextType)
-    program = make(CKKS if kind.parameters.scheme == "ckks" else BFV)
+    program = make(ops_of(kind.parameters))
     made = cast(MPObject, run_program(program, Mask.of(device.config.evaluator)))
     return x.ctx.place(made, device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -83,9 +84,9 @@ class SealColumns(Algebra[SealColumn]):
         """Negate a column."""
         return self._each(x, lambda block, _: made(self.ctx.evaluator.negate, block))
 
+    @abstractmethod
     def encrypted(self, values: Array) -> SealColumn:
         """Encrypt numbers, one for each row."""
-        raise NotImplementedError
 
     def kept(self, x: SealColumn, mask: Array) -> SealColumn:
         """Keep the numbers of some rows, and make all others zeros."""
@@ -111,24 +112,27 @@ class SealColumns(Algebra[SealColumn]):
         front = self.kept(self.rotated(x, by, keys), first)
         return self.add(front, self.kept(self.rotated(x, by - self.rows, keys), 1 - first))
 
+    @abstractmethod
     def _rotated(self, block: SealObject, step: int, keys: SealObject) -> SealObject:
-        raise NotImplementedError
+        """Move numbers of one ciphertext to other slots."""
 
     def result(self, x: SealColumn) -> SealColumn:
         """Finish a result, and randomize it anew."""
         x = self.settle(x)
-        return self.add(x, self.zero(x.level))
+        zero = self.zero(x.level).blocks[: len(x.blocks)]  # a sum of all rows has one block
+        return self.add(x, SealColumn(zero, x.level))
 
+    @abstractmethod
     def zero(self, level: int | None = None) -> SealColumn:
         """Return an encryption of zeros."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _aligned(self, x: SealColumn, y: SealColumn) -> tuple[SealColumn, SealColumn]:
-        raise NotImplementedError
+        """Return two columns in one state, so that they add up."""
 
+    @abstractmethod
     def _fresh(self, like: SealObject) -> SealObject:
         """Return an encryption of zero in place of a ciphertext that shows its numbers."""
-        raise NotImplementedError
 
     def _sum(self, terms: Sequence[SealColumn], combine: SealObject) -> SealColumn:
         x, y = self._aligned(*terms)
