@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := mplang_simulator mplang_analysis mplang_cache mplang_passes mplang_trace mplang_cli mplang_testing
-PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_phe mplang_he mplang_ibis mplang_match mplang_joins mplang_spark mplang_guard mplang_dp mplang_http mplang_worker
+PLUGINS := $(TOOLS) mplang_confinement mplang_tables mplang_data mplang_policy mplang_stablehlo mplang_jax mplang_spu mplang_crypto mplang_phe mplang_he mplang_ibis mplang_match mplang_joins mplang_spark mplang_guard mplang_dp mplang_tee mplang_http mplang_worker
 EXAMPLES := mplang_hello mplang_xp mplang_gpu mplang_grpc
 # Stubs alone: no module, so none of SOURCES.
 STUBS := plugins/mplang_core_stubs

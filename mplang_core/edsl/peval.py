@@ -62,11 +62,11 @@ def peval(
             f"{at()}{pfunc.fn_type} expects ({_list(pfunc.ins_info)}), got ({_list(found)})"
         )
     if ctx.is_local:
-        return ctx.emit(pfunc.fn_type, given, pfunc.attrs)
+        return ctx.emit(pfunc.fn_type, given, pfunc.attrs, pfunc.regions)
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
     params = [body.parameter(kind) for kind in found]
     with with_ctx(body):
-        outs = body.emit(pfunc.fn_type, params, pfunc.attrs)
+        outs = body.emit(pfunc.fn_type, params, pfunc.attrs, pfunc.regions)
     body.graph.outputs = [cast(TraceVar, out).value for out in outs]
     return emit_at(ctx, body.graph, given, None if rmask is None else read_mask(rmask))
 

@@ -11,6 +11,7 @@ import numpy as np
 import optree
 
 from mplang_core.errors import TraceError
+from mplang_core.ir.graph import Graph
 from mplang_core.ir.source_line import at, is_skipped
 from mplang_core.types import BaseType, DType, MPType, TensorType
 
@@ -111,12 +112,14 @@ class PFunction:
         ins_info: base types of the operands.
         outs_info: base types of the results.
         attrs: the attributes; that of compiled programs is ``code``.
+        regions: the regions by name, of an op that runs others.
     """
 
     fn_type: str
     ins_info: tuple[BaseType, ...]
     outs_info: tuple[BaseType, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    regions: Mapping[str, Graph] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

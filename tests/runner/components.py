@@ -57,6 +57,7 @@ COMPONENTS = {
     "spark": Component(
         ("default-jre-headless",), lambda: shutil.which("java") and spark_home(), "spark"
     ),
+    "swtpm": Component(("swtpm", "tpm2-tools"), _on_path("swtpm", "tpm2_quote")),
     "systemd": Component(("systemd",), _on_path("systemd-analyze")),
     "valgrind": Component(("valgrind",), _on_path("valgrind", "callgrind_annotate")),
 }

@@ -17,7 +17,7 @@ STUB = HERE.parent / "src" / "mplang_core-stubs" / "_installed.pyi"
 PROGRAM = HERE / "expectations.py"
 PACKAGES = (
     *("analysis", "cli", "data", "dp", "guard", "he", "http", "ibis"),
-    *("joins", "match", "phe", "simulator", "trace"),
+    *("joins", "match", "phe", "simulator", "tee", "trace"),
 )
 
 

@@ -11,6 +11,7 @@ from mplang_analysis.guarding import WHOLE
 from mplang_analysis.labels import Source, data_sets
 from mplang_analysis.lineage import Guard
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.readers import reader_of
 from mplang_analysis.words import What
 
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
@@ -93,7 +94,7 @@ class DisclosureRow:
         return [
             self.what,
             "" if self.sender is None else str(self.sender),
-            str(self.receiver),
+            reader_of(self.type, str(self.receiver)) or str(self.receiver),
             self.payload,
             self.form,
             "?" if self.bytes is None else str(self.bytes),

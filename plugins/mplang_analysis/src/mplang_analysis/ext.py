@@ -13,6 +13,7 @@ from mplang_analysis.party_names import (
     quoted_line as quoted_line,
 )
 from mplang_analysis.phrases import Worded as Worded
+from mplang_analysis.readers import ReadInside as ReadInside
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
 from mplang_analysis.source_names import (
@@ -20,6 +21,7 @@ from mplang_analysis.source_names import (
     kinds_of_names as kinds_of_names,
 )
 from mplang_analysis.storage import Action as Action, use_of as use_of
+from mplang_analysis.type_size import payload as payload
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of
 from mplang_analysis.words import (
     BETWEEN_CONDITIONS as BETWEEN_CONDITIONS,

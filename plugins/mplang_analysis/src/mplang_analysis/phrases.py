@@ -9,9 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.readers import type_in
 from mplang_analysis.words import BETWEEN_CONDITIONS, phrase_of
 from mplang_core import TableType, TensorType
-from mplang_core.ext import MPLangError, parse_base_type, printable
+from mplang_core.ext import printable
 
 MOST_COLUMNS = 12
 """Columns of a table that are named; of others the number is told."""
@@ -56,7 +57,7 @@ def amount(kind: str) -> str:
         >>> print(amount('table<["id", "int64"], ["pay", "float64"]>'))
         a table of columns id, pay
     """
-    match _read(kind):
+    match type_in(kind):
         case TensorType(shape=shape) as found:
             noun = "yes-or-no answer" if found.dtype.value == "bool" else "number"
             if found.dtype.value.startswith("c"):
@@ -84,7 +85,7 @@ def sizes_of(kinds: Sequence[str], owner: str) -> str:
         >>> sizes_of(["f32[3]", "f32[4]"], "bank")
         'the size of what bank sends it'
     """
-    types = map(_read, kinds)
+    types = map(type_in, kinds)
     texts = [
         printable(each.size_in_words(owner))
         if isinstance(each, Worded)
@@ -92,13 +93,6 @@ def sizes_of(kinds: Sequence[str], owner: str) -> str:
         for each in types
     ]
     return listed(dict.fromkeys(texts))
-
-
-def _read(kind: str) -> object:
-    try:
-        return parse_base_type(kind)
-    except (MPLangError, ValueError, TypeError):
-        return None
 
 
 def amounts(kinds: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, listed, protected, sizes_of
 from mplang_analysis.picture import Picture
+from mplang_analysis.readers import reader_of
 from mplang_analysis.words import What, When
 from mplang_core import Program
 from mplang_core.ext import printable
@@ -198,6 +199,9 @@ class _Marks:
             verb = VERBS.get(what, f"{quoted(what)}: ")
             plain = row.form == "plain"
             text = f"{amounts(payloads)} in plain" if plain else protected(row.form, payloads)
+            reader = reader_of(row.type, self.names.of(row.receiver))
+            if reader is not None:
+                text = f"{amounts(payloads)}, sealed for {'its reader' if several else reader}"
             text = verb + text + " each" * several
         if row.discloses:
             owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)

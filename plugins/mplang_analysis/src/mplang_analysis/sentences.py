@@ -10,6 +10,7 @@ from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, frequency, listed, place, protected, sizes_of
+from mplang_analysis.readers import reader_of
 from mplang_analysis.words import What
 
 KINDS = {
@@ -78,6 +79,7 @@ class _Writer:
         self.names = names
         self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
         self.changes = [row for row in rows if row.what == What.CHANGE]
+        self.inside = [row for row in rows if row.inputs and self.reader(row)]
         disclosing = [row for row in rows if row.discloses]
         self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
         self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
@@ -88,9 +90,31 @@ class _Writer:
         if self.rows or channels:
             told = [*self.learns(self.rows), *self.learners(), *self.unaware()]
         else:
-            told = [f"Nobody learns anything of anyone else's data{_except(failures)}."]
+            nobody = "No party" if self.inside else "Nobody"
+            told = [f"{nobody} learns anything of anyone else's data{_except(failures)}."]
         beside = [*self.learns(channels), *self.learns(failures)]
-        return [*told, *beside, *change_sentences(self.changes, self.names)]
+        return [*self.insiders(), *told, *beside, *change_sentences(self.changes, self.names)]
+
+    # -- who reads what is sealed
+
+    def reader(self, row: DisclosureRow) -> str:
+        """Return what reads a value inside of its receiver, which does not; else nothing."""
+        party = self.names.of(row.receiver)
+        reader = reader_of(row.type, party)
+        return "" if reader is None or reader == party else reader
+
+    def insiders(self) -> Iterator[str]:
+        """Yield what is read inside of receivers, by reader and line."""
+        groups: dict[tuple[object, ...], Group] = {}
+        for row in self.inside:
+            key = self.reader(row), row.line, row.inputs, row.when
+            groups.setdefault(key, []).append(row)
+        for (reader, *_), rows in groups.items():
+            often = frequency(rows[0].when)
+            data = f"made of {self.owned(rows[0].inputs)}" + (f", {often}" if often else "")
+            kinds = amounts([row.payload for row in rows])
+            party = self.names.of(rows[0].receiver)
+            yield f"{_capital(str(reader))} reads: {kinds} {data}{place(rows)}; {party} does not."
 
     # -- who learns what
 
@@ -217,4 +241,5 @@ def _without_parts(rows: Group) -> Group:
 
 def _capital(text: str) -> str:
     """Return a sentence's begin; names stay as they are written."""
-    return text[0].upper() + text[1:] if text in ("the host", "everyone") else text
+    starts = text in ("the host", "everyone") or text.startswith("the enclave ")
+    return text[0].upper() + text[1:] if starts else text

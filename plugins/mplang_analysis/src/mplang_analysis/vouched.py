@@ -16,8 +16,9 @@ from mplang_analysis.guarding import (
     ShareGuard,
 )
 from mplang_analysis.lineage import HasLineage, Lineage, Origin
+from mplang_analysis.type_size import payload
 from mplang_analysis.words import GROUP_OF_WORDS, Role, What, is_condition, words_of
-from mplang_core import MPType, TableType
+from mplang_core import BaseType, Form, MPType, TableType
 from mplang_core.ext import Message, Operation, VerifyError
 
 
@@ -158,8 +159,9 @@ def keys_of(op: Operation, rule: Matches) -> Sequence[Sequence[str]]:
 
 
 def columns_of(kind: object) -> list[str]:
-    """Return the names of a table's columns; none of anything else."""
+    """Return the names of a table's columns, of one in a handle, too; none of anything else."""
     kind = kind.base if isinstance(kind, MPType) else kind
+    kind = payload(kind) if isinstance(kind, BaseType) and kind.form is Form.HANDLE else kind
     return [name for name, _ in kind.columns] if isinstance(kind, TableType) else []
 
 

@@ -28,6 +28,7 @@ Write one class per suite in a test file of your plugin, and run pytest::
 :class:`NativeSuite`   native services: right calls are answered, wrong ones refused
 :class:`SourceSuite`   kinds of sources: what is stored is read, or an error says why not
 :class:`MatcherSuite`  matchers: who learns has what is in common, the other one learns nothing
+:class:`AttestationSuite`  providers of attestation: a quote is over one report, or refused
 :class:`PluginSuite`   distributions: light, complete, within their own names
 =====================  ===============================================================
 
@@ -46,6 +47,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mplang_testing.admission import AdmissionSuite
     from mplang_testing.analyses import AnalysisSuite
+    from mplang_testing.attestation import AttestationSuite
     from mplang_testing.attributes import AttributeSuite
     from mplang_testing.backends import BackendSuite
     from mplang_testing.communicators import CommunicatorSuite
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdmissionSuite",
     "AnalysisSuite",
+    "AttestationSuite",
     "AttributeSuite",
     "BackendSuite",
     "CommunicatorSuite",
@@ -93,6 +96,7 @@ __all__ = [
 _HOMES = {
     "AdmissionSuite": "admission",
     "AnalysisSuite": "analyses",
+    "AttestationSuite": "attestation",
     "AttributeSuite": "attributes",
     "DeviceSuite": "devices",
     "PassSuite": "passes",

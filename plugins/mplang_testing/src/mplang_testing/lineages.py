@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from mplang_analysis import HasLineage, Lineage, Origin
-from mplang_analysis.ext import lineage_of
+from mplang_analysis.ext import lineage_of, payload
 from mplang_simulator import Simulator
 
-from mplang_core import ClusterSpec, MPLangError, Program, TableType, registry
+from mplang_core import BaseType, ClusterSpec, MPLangError, Program, TableType, registry
 from mplang_core.ext import HostVar, Operation, SimpHost, VerifyError, interface_of, op_defs
 from mplang_testing.sample import Sample, local_program
 from mplang_testing.suite import Suite, complain, numbered
 from mplang_testing.tables import mixed_table
+from mplang_testing.values import base_of
 from mplang_testing.waiting import DEADLINE
 
 ROWS = 12
@@ -58,10 +59,18 @@ class LineageSuite(Suite, kit=True):
         """Return a host of one party to run the samples on."""
         return Simulator(ClusterSpec.simple(1), timeout=DEADLINE, check_numbers=False)
 
+    def wrapped(self, kind: BaseType, table: Any) -> Any:
+        """Return a value of an operand's type around a table, if the operand is no table itself."""
+        return table
+
+    def unwrapped(self, kind: BaseType, value: Any) -> Any:
+        """Return the table in a value of an operand's or a result's type."""
+        return value
+
     def test_there_is_a_sample_of_every_op_with_a_lineage(self) -> None:
         """Each op of the family with the interface is used, once at least with a lineage."""
         registry.list_ops(self.family)  # loads the plugins
-        rules = [_Rule.of(sample) for sample in self.samples]
+        rules = [_Rule.of(self, sample) for sample in self.samples]
         used = {rule.name for rule in rules if rule.says is not None}
         there = {
             name
@@ -80,7 +89,7 @@ class LineageSuite(Suite, kit=True):
 
     def test_rows_are_those_of_an_operand(self, sample: Sample) -> None:
         """Each row once, and unchanged in the columns that have an origin."""
-        rule, random = _Rule.of(sample), np.random.default_rng(SEED)
+        rule, random = _Rule.of(self, sample), np.random.default_rng(SEED)
         if rule.says is None or not rule.kinds:
             return  # what is read of data sets is held against reads=
         with self.make() as host:
@@ -105,7 +114,7 @@ class LineageSuite(Suite, kit=True):
 
     def test_other_columns_do_not_decide(self, sample: Sample) -> None:
         """Rows are chosen by the columns in ``filtered`` and ``matched``, and by no others."""
-        rule, random = _Rule.of(sample), np.random.default_rng(SEED)
+        rule, random = _Rule.of(self, sample), np.random.default_rng(SEED)
         if rule.says is None or not rule.kinds:
             return  # what is read of data sets is held against reads=
         deciding = rule.says.filtered | rule.says.matched
@@ -164,16 +173,19 @@ class _Rule:
         given: the tables of the sample.
     """
 
-    def __init__(self, op: Operation, says: Lineage | None, program: Program, data: Any) -> None:
+    def __init__(
+        self, suite: LineageSuite, op: Operation, says: Lineage | None, program: Program, data: Any
+    ) -> None:
         self.name = op.opcode
         self.says = says
         self.kinds = _tables(op)
-        self.given = {i: data[i] for i in self.kinds}
+        self.given = {i: suite.unwrapped(base_of(op.inputs[i]), data[i]) for i in self.kinds}
+        self._suite, self._op = suite, op
         self._program = program
         self._data = data
 
     @classmethod
-    def of(cls, sample: Sample) -> _Rule:
+    def of(cls, suite: LineageSuite, sample: Sample) -> _Rule:
         op, _ = local_program(sample.build())
         rule = interface_of(op, HasLineage)
         if rule is None:
@@ -199,7 +211,7 @@ class _Rule:
                 got=error,
                 fix="correct the function of LineageRule(…)",
             )
-        return cls(op, says, sample.trace(), sample.data(0))
+        return cls(suite, op, says, sample.trace(), sample.data(0))
 
     def cells(self) -> list[tuple[int, str, Origin]]:
         """Return the columns of the operands, each with its origin."""
@@ -230,7 +242,11 @@ class _Rule:
 
     def run(self, host: SimpHost, tables: Mapping[int, Table]) -> Table:
         """Return the result."""
-        operands = [tables.get(i, value) for i, value in enumerate(self._data)]
+        takes, wrapped = map(base_of, self._op.inputs), self._suite.wrapped
+        operands = [
+            wrapped(kind, tables[i]) if i in tables else self._data[i]
+            for i, kind in enumerate(takes)
+        ]
         try:
             (out,) = host.evaluate(self._program, [HostVar([each]) for each in operands])
         except MPLangError as error:
@@ -240,11 +256,12 @@ class _Rule:
                 got=f"{error} ({error.__cause__!r})",
                 fix="correct the op, or give the sample a table whose cells may be mixed",
             )
-        return out.values[0]
+        return self._suite.unwrapped(base_of(self._op.outputs[0]), out.values[0])
 
 
 def _tables(op: Operation) -> dict[int, TableType]:
-    kinds = enumerate(value.type for value in op.inputs)
+    """Return the tables among operands, those in handles, too, by position."""
+    kinds = enumerate(payload(base_of(value)) for value in op.inputs)
     return {i: kind for i, kind in kinds if isinstance(kind, TableType)}
 
 

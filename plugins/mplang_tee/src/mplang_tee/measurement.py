@@ -1,0 +1,68 @@
+"""Measurement of a worker: SHA-256 of its configuration, and of all code that it could import."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+SWAPS = Path("/proc/swaps")
+LEFT_OUT = {"__pycache__"}
+
+
+def measure(files: Sequence[str | os.PathLike[str]]) -> bytes:
+    """Return the SHA-256 of files, and of all that Python finds on its path.
+
+    Folders on the path go by their position, so that two machines with the same files have the
+    same digest. Bytecode that Python makes of its sources is left out.
+
+    Args:
+        files: of the configuration.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    folders = _folders()
+    named = [(f"file {i}", Path(each)) for i, each in enumerate(files)]
+    code = [
+        (f"path {i} {path.relative_to(folder).as_posix()}", path)
+        for i, folder in enumerate(folders)
+        for path in _below(folder, set(folders))
+    ]
+    lines = sorted(f"{name}\0{_digest(path)}\n" for name, path in (*named, *code))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).digest()
+
+
+def is_swapping() -> bool:
+    """Return whether the machine has swap space."""
+    try:
+        return len(SWAPS.read_text().splitlines()) > 1
+    except OSError:
+        return False
+
+
+def _folders() -> list[Path]:
+    """Return the folders that a new process of this Python imports from."""
+    asked = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\0', end='')"]
+    answered = subprocess.run(asked, capture_output=True, check=True, stdin=subprocess.DEVNULL)
+    every = dict.fromkeys(Path(os.fsdecode(each)) for each in answered.stdout.split(b"\0") if each)
+    return [each for each in every if each.is_dir()]
+
+
+def _below(folder: Path, others: Collection[Path]) -> Iterator[Path]:
+    """Yield the files of a folder; those of other folders of the path are theirs."""
+    for where, names, files in os.walk(folder):
+        here = Path(where)
+        names[:] = [name for name in names if name not in LEFT_OUT and here / name not in others]
+        yield from (here / name for name in files if not name.endswith(".pyc"))
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of what a link without one points to."""
+    if path.is_symlink() and not path.exists():
+        return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
+    with path.open("rb", buffering=0) as file:
+        return hashlib.sha256(file.readall()).hexdigest()

@@ -1,0 +1,55 @@
+"""Provider ``sgx``: an enclave of Intel SGX. Its quotes are verified; none are made here.
+
+References:
+    Intel SDM, volume 3D, ATTRIBUTES.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mplang_tee.fields import AnyOf256
+from mplang_tee.provider import Evidence, Provider
+from mplang_tee.providers.dcap import DcapExpectations, check_registers, verified_report
+
+INITIALIZED, DEBUG = 0x01, 0x02
+
+
+class SgxExpectations(DcapExpectations):
+    """What an owner takes for an enclave of SGX.
+
+    Attributes:
+        mrenclave: the enclave as it was made; any of these.
+    """
+
+    mrenclave: AnyOf256
+
+
+class Sgx(Provider):
+    """Enclaves of Intel SGX."""
+
+    name = "sgx"
+    doc = "an enclave of Intel SGX, isolated from who runs its machine"
+    expects = SgxExpectations
+
+    def is_insecure(self, expected: DcapExpectations) -> bool:
+        """Return whether another root than Intel's is named."""
+        return expected.root is not None
+
+    def verify(
+        self, expected: SgxExpectations, quote: bytes, report: bytes, seconds: int
+    ) -> Evidence:
+        """Verify a quote of SGX.
+
+        Raises:
+            ValueError: it is of another enclave; see :class:`Provider`.
+        """
+        body, evidence = verified_report(expected, quote, report, seconds, "SGX")
+        if body.attributes[0] & (INITIALIZED | DEBUG) != INITIALIZED:
+            raise ValueError("the enclave can be debugged, so its host reads it")
+        registers = {"mrenclave": body.mr_enclave.hex()}
+        check_registers(registers, {"mrenclave": expected.mrenclave})
+        return replace(evidence, registers=registers)
+
+
+SGX = Sgx()

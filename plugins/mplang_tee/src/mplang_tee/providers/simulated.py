@@ -1,0 +1,47 @@
+"""Provider ``simulated``: signs by a key that stands here, and proves nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mplang_tee.provider import Evidence, Provider
+
+SEED = b"mplang: this key proves nothing."
+
+
+class Simulated(Provider):
+    """Signs by a key that everyone knows."""
+
+    name = "simulated"
+    doc = "simulated: everyone has its key"
+
+    def is_insecure(self, expected: Any) -> bool:
+        """Return that it proves nothing."""
+        return True
+
+    def quote(self, maker: Any, report: bytes) -> bytes:
+        """Sign report data."""
+        return _key().sign(report)
+
+    def verify(self, expected: Any, quote: bytes, report: bytes, seconds: int) -> Evidence:
+        """Verify the signature.
+
+        Raises:
+            ValueError: it is not over the report data.
+        """
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            _key().public_key().verify(quote, report)
+        except InvalidSignature:
+            raise ValueError("the quote is not over this session") from None
+        return Evidence("simulated")
+
+
+def _key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(SEED)
+
+
+SIMULATED = Simulated()
