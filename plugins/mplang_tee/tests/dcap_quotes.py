@@ -52,9 +52,7 @@ def raw_public(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def pem(*certificates: x509.Certificate) -> str:
-    return "".join(
-        each.public_bytes(serialization.Encoding.PEM).decode() for each in certificates
-    )
+    return "".join(each.public_bytes(serialization.Encoding.PEM).decode() for each in certificates)
 
 
 @dataclass
@@ -85,7 +83,9 @@ def issue(name: str, by: Issued | None, extension: bytes | None = None, is_ca: b
         .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
         .add_extension(x509.KeyUsage(**usage), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), False
+        )
     )
     if extension is not None:
         made = made.add_extension(x509.UnrecognizedExtension(SGX_EXTENSIONS, extension), False)
@@ -99,7 +99,9 @@ def crl(by: Issued, *revoked: int, until: int = 30) -> bytes:
         .last_update(TODAY - DAY)
         .next_update(TODAY + until * DAY)
         .add_extension(x509.CRLNumber(1), False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(by.key.public_key()), False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(by.key.public_key()), False
+        )
     )
     for number in revoked:
         entry = x509.RevokedCertificateBuilder().serial_number(number)

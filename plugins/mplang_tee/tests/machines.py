@@ -56,7 +56,12 @@ class Machine:
 @contextlib.contextmanager
 def machine(folder: Path) -> Iterator[Machine]:
     """Start a TPM in a folder whose path is short, as sockets need."""
-    at = ["--ctrl", f"type=unixio,path={folder}/tpm.ctrl", "--server", f"type=unixio,path={folder}/tpm"]
+    at = [
+        "--ctrl",
+        f"type=unixio,path={folder}/tpm.ctrl",
+        "--server",
+        f"type=unixio,path={folder}/tpm",
+    ]
     process = subprocess.Popen(
         ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={folder}", *at,
          "--flags", "not-need-init,startup-clear"],
@@ -73,7 +78,9 @@ def machine(folder: Path) -> Iterator[Machine]:
 def cluster(provider: str = "tdx") -> mp.ClusterSpec:
     """Return a bank, a shop, and a cloud with an enclave."""
     names = ("bank", "shop", "cloud")
-    devices = {
-        name[0].upper(): {"kind": "PPU", "members": [name]} for name in names
-    } | {"T": {"kind": "TEE", "members": ["cloud"], "config": {"provider": provider}}}
-    return mp.ClusterSpec.from_dict({"nodes": [{"name": name} for name in names], "devices": devices})
+    devices = {name[0].upper(): {"kind": "PPU", "members": [name]} for name in names} | {
+        "T": {"kind": "TEE", "members": ["cloud"], "config": {"provider": provider}}
+    }
+    return mp.ClusterSpec.from_dict(
+        {"nodes": [{"name": name} for name in names], "devices": devices}
+    )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from machines import cluster
 from mplang_crypto.ext import open_sealed, read_content, seal, write_content
 from mplang_tables import arrow
+from mplang_tee import find_provider
 from mplang_tee.types import (
     FILES_BYTES,
     KEY_BYTES,
@@ -42,7 +43,6 @@ from mplang_testing import (
 import mplang_core as mp
 from mplang_core import TensorType
 from mplang_core.ext import decode, encode
-from mplang_tee import find_provider
 
 X = np.array([1.5, -2.0])
 KIND = TensorType("f64", (2,))

@@ -42,13 +42,16 @@ def platforms(tmp_path_factory):
         measured = registers(sample("tdx"))
         if kind == "sgx":
             measured = {"mrenclave": [sample("sgx")[MRENCLAVE:][:32].hex()]}
-        made[kind] = platform, {
-            **measured,
-            "root": written(folder, f"{kind}.der", platform.root_der),
-            "collateral": written(folder, f"{kind}.json", platform.collateral()),
-            "statuses": ["UpToDate", "ConfigurationAndSWHardeningNeeded"],
-            "advisories": ["INTEL-SA-00289", "INTEL-SA-00615"],
-        }
+        made[kind] = (
+            platform,
+            {
+                **measured,
+                "root": written(folder, f"{kind}.der", platform.root_der),
+                "collateral": written(folder, f"{kind}.json", platform.collateral()),
+                "statuses": ["UpToDate", "ConfigurationAndSWHardeningNeeded"],
+                "advisories": ["INTEL-SA-00289", "INTEL-SA-00615"],
+            },
+        )
         revoked = platform.collateral(platform.pck.certificate.serial_number)
         written(folder, f"{kind}-revoked.json", revoked)
         another = Platform(kind)
@@ -142,8 +145,12 @@ class TestTpm(AttestationSuite):
         from cryptography.hazmat.primitives import serialization
         from dcap_quotes import new_key
 
-        public = new_key().public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        public = (
+            new_key()
+            .public_key()
+            .public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
         )
         return written(self.machine.folder, "another.pem", public)
 
@@ -152,7 +159,7 @@ class TestTpm(AttestationSuite):
 
 
 def expectations(folder, kind, **changes):
-    collateral = (written(folder, "collateral.json", _json(sample_collateral(kind))))
+    collateral = written(folder, "collateral.json", _json(sample_collateral(kind)))
     fields = registers(sample("tdx")) if kind == "tdx" else {}
     if kind == "sgx":
         fields = {"mrenclave": [sample("sgx")[MRENCLAVE:][:32].hex()]}
@@ -172,7 +179,8 @@ def real(kind, expected, seconds=NOW, quote=None) -> Evidence:
 
 def test_a_real_quote_of_tdx(tmp_path):
     evidence = real("tdx", expectations(tmp_path, "tdx"))
-    assert evidence.status == "UpToDate" and not evidence.advisories
+    assert evidence.status == "UpToDate"
+    assert not evidence.advisories
     assert evidence.registers.keys() == REGISTERS.keys()
 
 
@@ -196,9 +204,9 @@ def test_collateral_that_is_stale_or_not_yet_issued_is_refused(tmp_path, seconds
 
 def test_a_quote_of_the_other_kind_is_refused(tmp_path, platforms):
     made, _ = platforms
-    (tdx, wanted), (sgx, _) = made["tdx"], made["sgx"]
+    (_, wanted), (sgx, _) = made["tdx"], made["sgx"]
     expected = find_provider("tdx").expects(**wanted)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="Root|root|CRL|chain|SGX"):
         find_provider("tdx").verify(expected, sgx.quote(REPORT), REPORT, NOW)
 
 
@@ -330,12 +338,11 @@ def test_a_quote_of_tdx_comes_from_the_kernels_interface(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fields", "match"), [({"provider": "sev_guest"}, "sev_guest"), ({"writers": 2}, "somebody else")]
+    ("fields", "match"),
+    [({"provider": "sev_guest"}, "sev_guest"), ({"writers": 2}, "somebody else")],
 )
 def test_a_kernel_that_quotes_otherwise_is_refused(tmp_path, monkeypatch, fields, match):
     Kernel(tmp_path, monkeypatch, **fields)
     tdx = find_provider("tdx")
     with pytest.raises(ValueError, match=match):
         tdx.quote(tdx.makes(folder=tmp_path), REPORT)
-
-

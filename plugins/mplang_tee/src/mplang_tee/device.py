@@ -73,8 +73,6 @@ def _given(value: MPObject, src: Device, rank: int) -> MPObject:
     return cast("MPObject", run_program(ops.unseal(there, session.key, slot=slot), reader))
 
 
-
-
 TEE = DeviceKind(
     "TEE",
     Form.HANDLE,

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from mplang_crypto.ext import random_bytes, x25519_keypair
 
-from mplang_core.ext import (
-    KernelContext,
-    KernelError,
-    NativeCalls,
-    native_calls,
-    received,
-)
+from mplang_core.ext import KernelContext, KernelError, NativeCalls, native_calls, received
 from mplang_tee import settings
 from mplang_tee.ops import HELLO
 from mplang_tee.provider import find_provider
@@ -35,7 +29,7 @@ from mplang_tee.types import (
     TeeSessionKeyType,
     TeeValueType,
 )
-from mplang_tee.verification import SIMULATED, verify
+from mplang_tee.verification import SIMULATED
 
 log = logging.getLogger("mplang.tee")
 
@@ -185,13 +179,13 @@ def run(ctx: KernelContext, *operands: Any, provider: str) -> Any:
         if native_calls(ctx) is None:
             raise
         raise _hidden(error) from None
-    kinds = ctx.step.checks
-    wrapped = [EnclaveValue(kind, each) for kind, each in zip(kinds, made, strict=True)]
+    wrapped = [
+        EnclaveValue(cast(TeeValueType, kind), each)
+        for kind, each in zip(ctx.step.checks, made, strict=True)
+    ]
     return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
 
 
 def _hidden(error: Exception) -> KernelError:
     op = getattr(error, "op", None) or "an op"
     return KernelError(f"{op} failed inside of the enclave, where the text of its error stays")
-
-

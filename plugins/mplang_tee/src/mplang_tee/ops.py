@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mplang_analysis import Lineage, LineageRule
+
 from mplang_core import BaseType, Form, Mask, MPType, TensorType, simple_op
 from mplang_core.ext import (
     AnyType,
@@ -55,7 +55,9 @@ SAME_ROWS = LineageRule(_same_rows)
 
 def _fits(op: Operation) -> bool:
     """Return whether what is sealed has a size that the cipher takes, by its type."""
-    inner = op.outputs[0].type.params()[0] if isinstance(op.outputs[0].type, TeeSealedType) else None
+    inner = (
+        op.outputs[0].type.params()[0] if isinstance(op.outputs[0].type, TeeSealedType) else None
+    )
     return isinstance(inner, TensorType) and inner.size < MAX_ELEMENTS
 
 
@@ -317,10 +319,7 @@ class _Attest(Communicates, Labels):
         """The owner asks with a nonce and a key, the enclave answers with a key and a quote."""
         owner, enclave = op.attrs["owner"], op.attrs["enclave"]
         quote = TeeQuoteType(op.attrs["provider"])
-        return [
-            Message(owner, enclave, None, HELLO),
-            Message(enclave, owner, None, quote, stage=1),
-        ]
+        return [Message(owner, enclave, None, HELLO), Message(enclave, owner, None, quote, stage=1)]
 
     def label(self, op: Operation) -> str:
         return f"attest {op.attrs['provider']}"

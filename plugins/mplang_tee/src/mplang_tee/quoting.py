@@ -37,7 +37,7 @@ def start(provider: str, maker: Mapping[str, Any]) -> None:
     with theirs:
         subprocess.Popen(
             [sys.executable, "-P", "-m", "mplang_tee.quoting"],
-            stdin=theirs, stdout=subprocess.DEVNULL, close_fds=True, start_new_session=True,
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, close_fds=True, start_new_session=True,
         )  # fmt: skip
     ours.sendall(json.dumps({"provider": provider, "maker": dict(maker)}).encode())
     if _asked is not None:

@@ -47,8 +47,8 @@ def seal_value(
 ) -> SealedValue:
     """Encrypt a value by AES-256-GCM (SP 800-38D), padded where its type does not tell its size.
 
-    Its type, which has the way, its slot, and the turns of the loops around it are authenticated: nobody can
-    put another value of the session in its place.
+    Its type, which has the way, its slot, and the turns of the loops around it are authenticated:
+    nobody can put another value of the session in its place.
 
     Args:
         ctx: of the op.
@@ -85,7 +85,9 @@ def open_value(ctx: KernelContext, sealed: SealedValue, key: SessionKey, slot: i
     kind = sealed.type
     associated = _associated(ctx, kind, slot)
     try:
-        header, buffers = read_content(open_sealed(key.secret, sealed.nonce, sealed.data, associated))
+        header, buffers = read_content(
+            open_sealed(key.secret, sealed.nonce, sealed.data, associated)
+        )
         return decode(kind.inner, header, buffers)
     except (ValueError, msgspec.MsgspecError, WireError) as error:
         raise KernelError(

@@ -1,4 +1,4 @@
-"""Section of this plugin in a worker's configuration: what it takes for an enclave, or that it is one."""
+"""Section of this plugin in a worker's configuration: what is an enclave, for whom."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ class ExpectedEnclave(StrictModel):
     @cached_property
     def accepted(self) -> dict[str, Expectations]:
         """What is expected, by provider."""
-        return {
-            name: find_provider(name).expects(**given) for name, given in self.accepts.items()
-        }
+        return {name: find_provider(name).expects(**given) for name, given in self.accepts.items()}
 
 
 class OwnEnclave(StrictModel):

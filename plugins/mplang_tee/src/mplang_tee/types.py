@@ -27,7 +27,9 @@ class _Hidden:
     """Something that stays where it is: it is neither pickled, copied nor printed."""
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} stays where it is: it is neither pickled nor copied")
+        raise TypeError(
+            f"a {type(self).__name__} stays where it is: it is neither pickled nor copied"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,9 @@ class EnclaveValue(_Hidden):
         """Compare types, and bytes by the codec of what is inside."""
         if not isinstance(other, EnclaveValue) or self.type != other.type:
             return False
-        (mine, here), (theirs, there) = (encode(each.type.inner, each.plain) for each in (self, other))
+        (mine, here), (theirs, there) = (
+            encode(each.type.inner, each.plain) for each in (self, other)
+        )
         return mine == theirs and [*map(bytes, here)] == [*map(bytes, there)]
 
     __hash__ = None  # type: ignore[assignment]

@@ -98,9 +98,7 @@ def verified_report(
     return body, Evidence(told.status, tuple(sorted(told.advisory_ids)))
 
 
-def check_registers(
-    registers: Mapping[str, str], expected: Mapping[str, Sequence[str]]
-) -> None:
+def check_registers(registers: Mapping[str, str], expected: Mapping[str, Sequence[str]]) -> None:
     """Compare registers with what is expected.
 
     Raises:

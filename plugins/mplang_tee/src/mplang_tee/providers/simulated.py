@@ -21,7 +21,8 @@ class Simulated(Provider):
 
     def quote(self, maker: Any, report: bytes) -> bytes:
         """Sign report data."""
-        return _key().sign(report)
+        signature: bytes = _key().sign(report)
+        return signature
 
     def verify(self, expected: Any, quote: bytes, report: bytes, seconds: int) -> Evidence:
         """Verify the signature.

@@ -1,4 +1,4 @@
-"""Provider ``tpm``: measured boot. It proves which programs a machine has started, and no isolation.
+"""Provider ``tpm``: measured boot. It proves what a machine has started, and no isolation.
 
 References:
     TCG, TPM 2.0 Library Specification, part 2: 10.12.8 (TPMS_ATTEST), 10.9.7 (TPML_PCR_SELECTION),
@@ -126,12 +126,14 @@ class Tpm(Provider):
             raise ValueError("the quote is not over this session")
         wanted = tuple(sorted(expected.pcrs))
         if found.pcrs != wanted:
-            raise ValueError(f"it quotes the registers {_listed(found.pcrs)}, expected {_listed(wanted)}")
+            raise ValueError(
+                f"it quotes the registers {_listed(found.pcrs)}, expected {_listed(wanted)}"
+            )
         registers = b"".join(bytes.fromhex(expected.pcrs[index]) for index in wanted)
         if found.digest != hashlib.sha256(registers).digest():
             raise ValueError(
-                f"the registers {_listed(wanted)} have SHA-256 {found.digest.hex()} together, which "
-                "is not that of what is expected: the machine has started something else"
+                f"the registers {_listed(wanted)} have SHA-256 {found.digest.hex()} together, and "
+                "not that of what is expected: the machine has started something else"
             )
         return Evidence(registers={f"pcr{i}": expected.pcrs[i] for i in wanted})
 
