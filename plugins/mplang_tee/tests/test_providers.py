@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from dcap_quotes import HEADER, NOW, REPORT_DATA, SIZES, Platform, sample, sample_collateral
 from machines import EXPECTED, PCR, Machine
-from mplang_tee import Evidence, find_provider
+from mplang_tee import AttestationEvidence, find_provider
 from mplang_tee.providers.tdx import REGISTERS
 from mplang_testing import AttestationSuite
 
@@ -172,7 +172,7 @@ def _json(made):
     return json.dumps(made)
 
 
-def real(kind, expected, seconds=NOW, quote=None) -> Evidence:
+def real(kind, expected, seconds=NOW, quote=None) -> AttestationEvidence:
     report = sample(kind)[REPORT_DATA[kind] :][:64]
     return find_provider(kind).verify(expected, quote or sample(kind), report, seconds)
 

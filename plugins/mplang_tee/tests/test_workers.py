@@ -113,7 +113,11 @@ def fails_inside():
 def has_marker(pid: int) -> bool:
     """Return whether the memory of a process has a row of the bank's."""
     marker = re.compile(rb"MARKER-0d9f3b1c-00\d\d")
-    with suppress(OSError), open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
+    with (
+        suppress(OSError),
+        open(f"/proc/{pid}/maps") as maps,
+        open(f"/proc/{pid}/mem", "rb") as mem,
+    ):
         for line in maps:
             span, rights, *_ = line.split()
             if not rights.startswith("rw"):
@@ -138,16 +142,22 @@ def test_nothing_of_a_row_is_outside_of_the_enclave(workers, host, folder):
     others = [pid for pid in (front, *descendants(front)) if pid not in engines]
     assert not [pid for pid in others if has_marker(pid)]
     texts = [folder / "cloud.log", *Path(workers._folder.name).rglob("*")]
-    assert not [path for path in texts if path.is_file() and b"MARKER-0d9f3b1c" in path.read_bytes()]
+    assert not [
+        path for path in texts if path.is_file() and b"MARKER-0d9f3b1c" in path.read_bytes()
+    ]
     assert "failed inside of the enclave" in (folder / "cloud.log").read_text()
     with pytest.raises(MPLangError, match="stays at its party|handle"):
         mp.fetch(host, rows)
 
 
+@pytest.mark.long("three workers start, and one of them is measured")
 def test_a_machine_that_has_started_something_else_gets_nothing(own_machine, folder):
     """The bank's worker refuses before anything is sealed; its log says why."""
     own_machine.extend("ab" * 32)
-    with EnclaveWorkers(own_machine, folder) as workers, workers.connect() as host:
-        with pytest.raises(PartyError, match=r"tee\.attest"):
-            mp.evaluate(host, lambda: mp.reveal(mp.seal(mp.put("B", 1), to="T"), to="B"))
+    with (
+        EnclaveWorkers(own_machine, folder) as workers,
+        workers.connect() as host,
+        pytest.raises(PartyError, match=r"tee\.attest"),
+    ):
+        mp.evaluate(host, lambda: mp.reveal(mp.seal(mp.put("B", 1), to="T"), to="B"))
     assert "the machine has started something else" in (folder / "bank.log").read_text()

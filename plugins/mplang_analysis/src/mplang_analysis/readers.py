@@ -31,8 +31,8 @@ def reader_of(kind: str, party: str) -> str | None:
         >>> reader_of("f32[3]", "bank") is None
         True
     """
-    found = type_in(kind)
-    return printable(found.reader(party)) if isinstance(found, ReadInside) else None
+    sealed = type_in(kind)
+    return printable(sealed.reader(party)) if isinstance(sealed, ReadInside) else None
 
 
 def type_in(text: str) -> object:

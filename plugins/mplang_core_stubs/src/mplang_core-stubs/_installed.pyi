@@ -26,6 +26,7 @@ from mplang_trace import record as record
 from mplang_data.stored.frontend import remove as remove
 from mplang_ibis.statement import sql as sql
 from mplang_data.stored.frontend import store as store
+import mplang_tee as tee
 from mplang_trace import watch as watch
 
 __all__ = [
@@ -53,5 +54,6 @@ __all__ = [
     "remove",
     "sql",
     "store",
+    "tee",
     "watch",
 ]

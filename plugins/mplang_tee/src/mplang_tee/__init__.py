@@ -1,6 +1,19 @@
 """Enclaves for mplang: device kind ``TEE``, and providers of attestation."""
 
 from mplang_tee.config import TeeConfig
-from mplang_tee.provider import Evidence, Expectations, Provider, find_provider, provider_names
+from mplang_tee.provider import (
+    AttestationEvidence,
+    AttestationProvider,
+    Expectations,
+    find_provider,
+    provider_names,
+)
 
-__all__ = ["Evidence", "Expectations", "Provider", "TeeConfig", "find_provider", "provider_names"]
+__all__ = [
+    "AttestationEvidence",
+    "AttestationProvider",
+    "Expectations",
+    "TeeConfig",
+    "find_provider",
+    "provider_names",
+]

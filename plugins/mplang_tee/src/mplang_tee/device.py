@@ -57,11 +57,11 @@ def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
         dst: the readers; ``None`` for all parties.
     """
     readers = value.ctx.mask if dst is None else dst.mask
-    given = [_given(value, src, rank) for rank in readers]
-    return given[0] if len(given) == 1 else pconv(given)
+    opened = [_opened(value, src, rank) for rank in readers]
+    return opened[0] if len(opened) == 1 else pconv(opened)
 
 
-def _given(value: MPObject, src: Device, rank: int) -> MPObject:
+def _opened(value: MPObject, src: Device, rank: int) -> MPObject:
     """Return a value in plain at one reader."""
     reader = Mask.of(rank)
     if reader == src.mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -20,7 +20,7 @@ def _hex_of(size: int) -> Callable[[str], str]:
     return check
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> bytes:
     """Return the content of a file that is named; processes that come later may read no file."""
     if not isinstance(value, str | Path):
         raise ValueError("the name of a file")

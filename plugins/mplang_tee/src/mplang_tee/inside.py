@@ -8,7 +8,7 @@ from typing import cast
 
 import mplang_core as mp
 from mplang_core import BaseType, FeProgram, PFunction, TraceContext
-from mplang_core.ext import Lowering, Value
+from mplang_core.ext import FeMeta, Lowering, Value
 from mplang_tee.config import TeeConfig
 from mplang_tee.types import TeeValueType
 
@@ -40,5 +40,15 @@ def _plain(kind: BaseType) -> BaseType:
     return kind.inner if isinstance(kind, TeeValueType) else kind
 
 
-INSIDE = Lowering((), lower)
-"""Of all dialects that a party runs in plain; :func:`mplang_tee.ops.check_inside` refuses ops."""
+class _Inside(Lowering):
+    """Of all dialects; :func:`mplang_tee.ops.check_inside` looks at the ops themselves."""
+
+    __slots__ = ()
+
+    def takes(self, meta: FeMeta) -> bool:
+        """Return whether a party alone runs a feop, on plain values."""
+        return Lowering.takes(self, meta) and meta.execution_model == "single_rank"
+
+
+INSIDE = _Inside((), lower)
+"""What runs functions of plain values inside."""

@@ -15,7 +15,7 @@ from mplang_tee.ops import HELLO
 from mplang_tee.provider import find_provider
 from mplang_tee.quoting import ask_for_quote
 from mplang_tee.sealing import open_value, seal_value, session_secret
-from mplang_tee.statement import Statement
+from mplang_tee.statement import SessionStatement
 from mplang_tee.types import (
     FILES_BYTES,
     KEY_BYTES,
@@ -69,7 +69,7 @@ def _verified(ctx: KernelContext, owner: int, enclave: int, provider: str) -> Se
     comm.send(enclave, f"{ctx.key}|ask", np.frombuffer(nonce + public, np.uint8))
     kind = TeeQuoteType(provider)
     answer: TeeQuote = received(comm.recv(enclave, f"{ctx.key}|answer"), enclave, kind)
-    statement = Statement(
+    statement = SessionStatement(
         ctx.key, _name(ctx, owner), _name(ctx, enclave), provider,
         nonce, public, answer.public, answer.files,
     )  # fmt: skip
@@ -84,7 +84,7 @@ def _answered(ctx: KernelContext, owner: int, enclave: int, provider: str) -> Se
     nonce, asking = hello[:KEY_BYTES], hello[KEY_BYTES:]
     private, public = x25519_keypair()
     files = bytes(FILES_BYTES) if settings.files is None else settings.files
-    statement = Statement(
+    statement = SessionStatement(
         ctx.key, _name(ctx, owner), _name(ctx, enclave), provider, nonce, asking, public, files
     )
     quote = _quote(ctx, provider, statement.digest())
@@ -100,7 +100,7 @@ def _quote(ctx: KernelContext, provider: str, report: bytes) -> bytes:
     return ask_for_quote(provider, report)
 
 
-def _verify(ctx: KernelContext, statement: Statement, quote: bytes) -> None:
+def _verify(ctx: KernelContext, statement: SessionStatement, quote: bytes) -> None:
     natives: NativeCalls | None = native_calls(ctx)
     if natives is None:
         simulated = find_provider(SIMULATED)
@@ -108,10 +108,10 @@ def _verify(ctx: KernelContext, statement: Statement, quote: bytes) -> None:
         return
     about = {"enclave": statement.enclave, "provider": statement.provider}
     buffers = [statement.files, statement.digest(), quote]
-    found, _ = natives.call(ctx.run, "verify", about, buffers)
+    answer, _ = natives.call(ctx.run, "verify", about, buffers)
     log.info(
         "the enclave of %s is attested by %s for run %s: %s",
-        statement.enclave, statement.provider, ctx.run, str(found.get("says", ""))[:4096],
+        statement.enclave, statement.provider, ctx.run, str(answer.get("says", ""))[:4096],
     )  # fmt: skip
 
 

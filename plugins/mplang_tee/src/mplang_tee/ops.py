@@ -316,7 +316,7 @@ def _check_same(one: str, other: str) -> None:
 
 class _Attest(Communicates, Labels):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        """The owner asks with a nonce and a key, the enclave answers with a key and a quote."""
+        """Return the owner's question, a nonce and a key, and the answer, a key and a quote."""
         owner, enclave = op.attrs["owner"], op.attrs["enclave"]
         quote = TeeQuoteType(op.attrs["provider"])
         return [Message(owner, enclave, None, HELLO), Message(enclave, owner, None, quote, stage=1)]

@@ -103,5 +103,5 @@ def mplang_doctor() -> Sequence[Check]:
     """Check that quotes can be verified, and tell which providers are installed."""
     from mplang_tee.provider import find_provider, provider_names
 
-    found = [find_provider(name) for name in provider_names()]
-    return [Check("Providers of attestation load", bool(found), ", ".join(p.name for p in found))]
+    loaded = [find_provider(name).name for name in provider_names()]
+    return [Check("Providers of attestation load", bool(loaded), ", ".join(loaded))]

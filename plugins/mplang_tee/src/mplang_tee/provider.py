@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 from mplang_core.ext import RunError, StrictModel, plugin_manager
 
 ATTESTATION = "mplang.attestation"
-"""Entry points that name the :class:`Provider` of a package, by its name."""
+"""Entry points that name the :class:`AttestationProvider` of a package, by its name."""
 
 REPORT_BYTES = 64
 """Bytes of report data, over which a quote is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AttestationEvidence:
     """What a quote proves, after it was verified.
 
     Attributes:
@@ -35,7 +35,7 @@ class Expectations(StrictModel):
     """What an owner takes for an enclave; a provider adds its registers."""
 
 
-class Provider(ABC):
+class AttestationProvider(ABC):
     """Provider of attestation: makes quotes in enclaves, or verifies them, or both.
 
     Attributes:
@@ -71,7 +71,9 @@ class Provider(ABC):
         raise ValueError(f"{self.name} makes no quotes here; it verifies those of others")
 
     @abstractmethod
-    def verify(self, expected: Any, quote: bytes, report: bytes, seconds: int) -> Evidence:
+    def verify(
+        self, expected: Any, quote: bytes, report: bytes, seconds: int
+    ) -> AttestationEvidence:
         """Verify a quote.
 
         Args:
@@ -86,7 +88,7 @@ class Provider(ABC):
         """
 
 
-def find_provider(name: str) -> Provider:
+def find_provider(name: str) -> AttestationProvider:
     """Return the provider of a name.
 
     Raises:
@@ -98,7 +100,7 @@ def find_provider(name: str) -> Provider:
         'tdx'
     """
     provider = plugin_manager.entry(ATTESTATION, name)
-    if not isinstance(provider, Provider):
+    if not isinstance(provider, AttestationProvider):
         there = ", ".join(provider_names()) or "none"
         raise RunError(f"no provider of attestation {name!r} is installed; there are {there}")
     return provider

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mplang_core.ext import KernelError
-from mplang_tee.provider import REPORT_BYTES, Provider, find_provider
+from mplang_tee.provider import REPORT_BYTES, AttestationProvider, find_provider
 from mplang_tee.types import MAX_QUOTE
 
 SECONDS = 60.0
@@ -37,8 +37,10 @@ def start(provider: str, maker: Mapping[str, Any]) -> None:
     with theirs:
         subprocess.Popen(
             [sys.executable, "-P", "-m", "mplang_tee.quoting"],
-            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, close_fds=True, start_new_session=True,
-        )  # fmt: skip
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     ours.sendall(json.dumps({"provider": provider, "maker": dict(maker)}).encode())
     if _asked is not None:
         _asked[1].close()
@@ -100,7 +102,7 @@ def serve(asked: socket.socket) -> None:
                     continue
 
 
-def _answer(provider: Provider, maker: Any, report: bytes) -> bytes:
+def _answer(provider: AttestationProvider, maker: Any, report: bytes) -> bytes:
     if len(report) != REPORT_BYTES:
         return FAILED + f"a quote is over {REPORT_BYTES} bytes".encode()
     try:

@@ -40,13 +40,13 @@ class TeeService:
         sizes = len(files), len(report)
         if not all(isinstance(each, str) for each in names) or sizes != (FILES_BYTES, REPORT_BYTES):
             raise KernelError(f"tee.{method}: names are texts, digests have their sizes")
-        found = verify(
+        evidence = verify(
             settings.current, *names, files, report, quote,
             seconds=int(time.time()), insecure=self._insecure,
         )  # fmt: skip
-        registers = "".join(f", {name} {text}" for name, text in found.registers.items())
-        advisories = f", advisories {' '.join(found.advisories)}" if found.advisories else ""
-        return {"says": f"{found.status}{advisories}, files {files.hex()}{registers}"}, ()
+        registers = "".join(f", {name} {text}" for name, text in evidence.registers.items())
+        advisories = f", advisories {' '.join(evidence.advisories)}" if evidence.advisories else ""
+        return {"says": f"{evidence.status}{advisories}, files {files.hex()}{registers}"}, ()
 
     def end_run(self) -> None:
         """Keep nothing of a run."""

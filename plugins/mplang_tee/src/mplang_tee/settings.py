@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from mplang_core.ext import ConfigError, StrictModel
+from mplang_core.ext import ConfigError, KernelError, StrictModel
 from mplang_tee import quoting
 from mplang_tee.measurement import is_swapping, measure
-from mplang_tee.provider import Expectations, find_provider
+from mplang_tee.provider import REPORT_BYTES, Expectations, find_provider
 
 
 class ExpectedEnclave(StrictModel):
@@ -42,7 +42,9 @@ class ExpectedEnclave(StrictModel):
     @cached_property
     def accepted(self) -> dict[str, Expectations]:
         """What is expected, by provider."""
-        return {name: find_provider(name).expects(**given) for name, given in self.accepts.items()}
+        return {
+            name: find_provider(name).expects(**fields) for name, fields in self.accepts.items()
+        }
 
 
 class OwnEnclave(StrictModel):
@@ -88,13 +90,18 @@ def configure(section: Mapping[str, Any]) -> None:
     """Replace the settings of this process; where it is an enclave, measure files, and get ready.
 
     Raises:
-        ConfigError: a field is invalid or unknown, a file cannot be read, or the machine swaps.
+        ConfigError: a field is invalid or unknown, a file cannot be read, the machine swaps, or
+            gives no quote.
     """
     global current, files
     made = TeeSettings(**section)
     if made.enclave is not None:
         files = _measured(made.enclave)
         quoting.start(made.enclave.provider, made.enclave.maker)
+        try:
+            quoting.ask_for_quote(made.enclave.provider, bytes(REPORT_BYTES))
+        except KernelError as error:
+            raise ConfigError(f"enclave: {error}") from None
     current = made
 
 

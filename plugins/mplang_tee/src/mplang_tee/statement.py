@@ -9,7 +9,7 @@ from typing import NamedTuple
 VERSION = "mplang tee 1"
 
 
-class Statement(NamedTuple):
+class SessionStatement(NamedTuple):
     """What an enclave states, and its owner expects.
 
     Attributes:
@@ -38,7 +38,7 @@ class Statement(NamedTuple):
         """Return the report data of the quote: SHA-512 over all fields with their lengths.
 
         Example:
-            >>> like = Statement("run/0", "bank", "shop", "tdx", b"n", b"a", b"b", b"f")
+            >>> like = SessionStatement("run/0", "bank", "shop", "tdx", b"n", b"a", b"b", b"f")
             >>> like.digest() == like._replace(nonce=b"na", asking=b"").digest()
             False
         """

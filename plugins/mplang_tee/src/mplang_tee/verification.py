@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mplang_core.ext import KernelError
-from mplang_tee.provider import Evidence, find_provider
+from mplang_tee.provider import AttestationEvidence, find_provider
 from mplang_tee.settings import TeeSettings
 
 SIMULATED = "simulated"
@@ -20,7 +20,7 @@ def verify(
     *,
     seconds: int,
     insecure: bool,
-) -> Evidence:
+) -> AttestationEvidence:
     """Verify the quote of an enclave.
 
     Args:

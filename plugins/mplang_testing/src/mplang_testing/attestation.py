@@ -47,11 +47,11 @@ class AttestationSuite(Suite, kit=True):
         """Return a quote over 64 bytes, of the enclave that is expected."""
 
     @abstractmethod
-    def expected(self) -> Mapping[str, Any]:
+    def expected(self) -> Mapping[str, object]:
         """Return what an owner expects, as its configuration has it."""
 
     @abstractmethod
-    def others(self) -> Mapping[str, Mapping[str, Any]]:
+    def others(self) -> Mapping[str, Mapping[str, object]]:
         """Return expectations that differ in one field each, by what differs."""
 
     def signed(self, quote: bytes) -> range:
@@ -61,27 +61,27 @@ class AttestationSuite(Suite, kit=True):
     # --
 
     def test_it_is_described(self) -> None:
-        """It has its name, a line on what it proves, and models for what is configured."""
-        found, wrong = self._found, []
-        if found.name != self.provider:
+        """Check its name, its line on what it proves, and models of what is configured."""
+        provider, wrong = self._installed, []
+        if provider.name != self.provider:
             wrong.append("name is that of its entry point")
-        if not found.doc.strip() or "\n" in found.doc:
+        if not provider.doc.strip() or "\n" in provider.doc:
             wrong.append("doc is one line: what it proves, and what it does not")
-        models = [found.expects, *([] if found.makes is None else [found.makes])]
+        models = [provider.expects, *([] if provider.makes is None else [provider.makes])]
         if not all(isinstance(each, type) and issubclass(each, StrictModel) for each in models):
             wrong.append("expects and makes are StrictModels, so that misspelt fields are refused")
         if wrong:
             complain(
                 f"the provider {self.provider!r} is not described",
                 expected="; ".join(wrong),
-                got=found,
+                got=provider,
                 fix="correct the attributes of its class",
             )
 
     def test_what_is_misspelt_is_refused(self) -> None:
-        """A field of its configuration that it does not know is an error of ours."""
+        """Check that a field of its configuration that it does not know is an error of ours."""
         try:
-            self._found.expects(**self.expected(), misspelt=1)
+            self._installed.expects(**self.expected(), misspelt=1)
         except ConfigError:
             return
         complain(
@@ -92,20 +92,20 @@ class AttestationSuite(Suite, kit=True):
         )
 
     def test_a_quote_over_the_report_is_verified(self) -> None:
-        """It says in which state the enclave is, and what was measured."""
+        """Check that it says in which state the enclave is, and what was measured."""
         evidence = self._verify(self.quote(REPORT))
         if not evidence.status or not all(
             isinstance(each, str) for each in (*evidence.registers, *evidence.registers.values())
         ):
             complain(
                 f"the provider {self.provider!r} does not say what a quote proves",
-                expected="Evidence with a status, and registers as texts",
+                expected="AttestationEvidence with a status, and registers as texts",
                 got=evidence,
                 fix="correct verify",
             )
 
     def test_a_quote_over_another_report_is_refused(self) -> None:
-        """Each bit of the report counts."""
+        """Check that each bit of the report counts."""
         quote = self.quote(REPORT)
         for bit in range(8 * len(REPORT)):
             other = bytearray(REPORT)
@@ -113,7 +113,7 @@ class AttestationSuite(Suite, kit=True):
             self._must_refuse(f"a quote over a report whose bit {bit} differs", quote, bytes(other))
 
     def test_each_bit_that_is_signed_counts(self) -> None:
-        """A quote with one bit of it changed is refused."""
+        """Check that a quote with one bit of it changed is refused."""
         quote = self.quote(REPORT)
         for at in self.signed(quote):
             for bit in range(8):
@@ -122,7 +122,7 @@ class AttestationSuite(Suite, kit=True):
                 self._must_refuse(f"a quote whose byte {at} differs in bit {bit}", bytes(other))
 
     def test_damaged_quotes_end_in_an_error_of_one_kind(self) -> None:
-        """What is cut, longer, or has other bytes is refused, or says what it said before."""
+        """Check that what is cut or changed is refused, or says what it said before."""
         quote = self.quote(REPORT)
         before = self._verify(quote)
         for other in _damaged(quote, self.mutants):
@@ -146,7 +146,7 @@ class AttestationSuite(Suite, kit=True):
                 )
 
     def test_another_enclave_is_refused(self) -> None:
-        """Each field of what is expected counts."""
+        """Check that each field of what is expected counts."""
         quote = self.quote(REPORT)
         for what, fields in self.others().items():
             self._must_refuse(f"a quote where {what} differs", quote, REPORT, fields)
@@ -154,29 +154,29 @@ class AttestationSuite(Suite, kit=True):
     # --
 
     @property
-    def _found(self) -> Any:
-        found = plugin_manager.entry(GROUP, self.provider)
-        if found is None:
+    def _installed(self) -> Any:
+        provider = plugin_manager.entry(GROUP, self.provider)
+        if provider is None:
             complain(
                 f"no provider {self.provider!r} is installed",
                 expected=f"an entry point of {GROUP}",
                 got=sorted(plugin_manager.names(GROUP)),
                 fix="add it, and install the package again",
             )
-        return found
+        return provider
 
     def _verify(
-        self, quote: bytes, report: bytes = REPORT, fields: Mapping[str, Any] | None = None
+        self, quote: bytes, report: bytes = REPORT, fields: Mapping[str, object] | None = None
     ) -> Any:
-        expected = self._found.expects(**(self.expected() if fields is None else fields))
-        return self._found.verify(expected, quote, report, self.seconds)
+        expected = self._installed.expects(**(self.expected() if fields is None else fields))
+        return self._installed.verify(expected, quote, report, self.seconds)
 
     def _must_refuse(
         self,
         what: str,
         quote: bytes,
         report: bytes = REPORT,
-        fields: Mapping[str, Any] | None = None,
+        fields: Mapping[str, object] | None = None,
     ) -> None:
         try:
             got: object = self._verify(quote, report, fields)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from mplang_tee.fields import FileContent
-from mplang_tee.provider import Evidence, Expectations
+from mplang_tee.provider import AttestationEvidence, Expectations
 
 TcbStatus: TypeAlias = Literal[
     "UpToDate",
@@ -53,7 +53,7 @@ class DcapExpectations(Expectations):
 
 def verified_report(
     expected: DcapExpectations, quote: bytes, report: bytes, seconds: int, kind: str
-) -> tuple[Any, Evidence]:
+) -> tuple[Any, AttestationEvidence]:
     """Verify the signatures of a quote, and the state of its platform.
 
     Args:
@@ -74,20 +74,21 @@ def verified_report(
     collateral = dcap_qvl.QuoteCollateralV3.from_json(expected.collateral.decode())
     try:
         if expected.root is None:
-            told = dcap_qvl.verify(quote, collateral, seconds)
+            verified = dcap_qvl.verify(quote, collateral, seconds)
         else:
-            told = dcap_qvl.verify_with_root_ca(quote, collateral, expected.root, seconds)
+            verified = dcap_qvl.verify_with_root_ca(quote, collateral, expected.root, seconds)
     except ValueError as error:
         raise ValueError(" ".join(str(error).split())) from None
     parsed = dcap_qvl.Quote.parse(quote)
     if parsed.quote_type() != kind:
         raise ValueError(f"it is a quote of {parsed.quote_type()}, not of {kind}")
     body = parsed.report
-    if told.status not in expected.statuses:
+    if verified.status not in expected.statuses:
         raise ValueError(
-            f"its platform is {told.status}, and this party takes {' or '.join(expected.statuses)}"
+            f"its platform is {verified.status}, and this party takes "
+            f"{' or '.join(expected.statuses)}"
         )
-    more = sorted(set(told.advisory_ids) - set(expected.advisories))
+    more = sorted(set(verified.advisory_ids) - set(expected.advisories))
     if more:
         raise ValueError(
             f"the advisories {', '.join(more)} hold for its platform, and this party takes "
@@ -95,7 +96,7 @@ def verified_report(
         )
     if body.report_data != report:
         raise ValueError("the quote is not over this session")
-    return body, Evidence(told.status, tuple(sorted(told.advisory_ids)))
+    return body, AttestationEvidence(verified.status, tuple(sorted(verified.advisory_ids)))
 
 
 def check_registers(registers: Mapping[str, str], expected: Mapping[str, Sequence[str]]) -> None:

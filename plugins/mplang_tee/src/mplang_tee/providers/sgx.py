@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mplang_tee.fields import AnyOf256
-from mplang_tee.provider import Evidence, Provider
+from mplang_tee.provider import AttestationEvidence, AttestationProvider
 from mplang_tee.providers.dcap import DcapExpectations, check_registers, verified_report
 
 INITIALIZED, DEBUG = 0x01, 0x02
@@ -25,7 +25,7 @@ class SgxExpectations(DcapExpectations):
     mrenclave: AnyOf256
 
 
-class Sgx(Provider):
+class Sgx(AttestationProvider):
     """Enclaves of Intel SGX."""
 
     name = "sgx"
@@ -38,11 +38,11 @@ class Sgx(Provider):
 
     def verify(
         self, expected: SgxExpectations, quote: bytes, report: bytes, seconds: int
-    ) -> Evidence:
+    ) -> AttestationEvidence:
         """Verify a quote of SGX.
 
         Raises:
-            ValueError: it is of another enclave; see :class:`Provider`.
+            ValueError: it is of another enclave; see :class:`AttestationProvider`.
         """
         body, evidence = verified_report(expected, quote, report, seconds, "SGX")
         if body.attributes[0] & (INITIALIZED | DEBUG) != INITIALIZED:

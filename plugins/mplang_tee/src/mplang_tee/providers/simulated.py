@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mplang_tee.provider import Evidence, Provider
+from mplang_tee.provider import AttestationEvidence, AttestationProvider
 
 SEED = b"mplang: this key proves nothing."
 
 
-class Simulated(Provider):
+class Simulated(AttestationProvider):
     """Signs by a key that everyone knows."""
 
     name = "simulated"
@@ -24,7 +24,9 @@ class Simulated(Provider):
         signature: bytes = _key().sign(report)
         return signature
 
-    def verify(self, expected: Any, quote: bytes, report: bytes, seconds: int) -> Evidence:
+    def verify(
+        self, expected: Any, quote: bytes, report: bytes, seconds: int
+    ) -> AttestationEvidence:
         """Verify the signature.
 
         Raises:
@@ -36,7 +38,7 @@ class Simulated(Provider):
             _key().public_key().verify(quote, report)
         except InvalidSignature:
             raise ValueError("the quote is not over this session") from None
-        return Evidence("simulated")
+        return AttestationEvidence("simulated")
 
 
 def _key() -> Any:

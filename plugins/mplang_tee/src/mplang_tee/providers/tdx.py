@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mplang_core.ext import StrictModel
 from mplang_tee.fields import AnyOf384
-from mplang_tee.provider import Evidence, Provider
+from mplang_tee.provider import AttestationEvidence, AttestationProvider
 from mplang_tee.providers.dcap import DcapExpectations, check_registers, verified_report
 
 FOLDER = "/sys/kernel/config/tsm/report"
@@ -62,7 +62,7 @@ class TdxMaker(StrictModel):
     folder: Path = Path(FOLDER)
 
 
-class Tdx(Provider):
+class Tdx(AttestationProvider):
     """Virtual machines of Intel TDX."""
 
     name = "tdx"
@@ -100,11 +100,11 @@ class Tdx(Provider):
 
     def verify(
         self, expected: TdxExpectations, quote: bytes, report: bytes, seconds: int
-    ) -> Evidence:
+    ) -> AttestationEvidence:
         """Verify a quote of TDX.
 
         Raises:
-            ValueError: it is of another machine; see :class:`Provider`.
+            ValueError: it is of another machine; see :class:`AttestationProvider`.
         """
         body, evidence = verified_report(expected, quote, report, seconds, "TDX")
         attributes = int.from_bytes(body.td_attributes, "little")

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from mplang_core.ext import StrictModel
 from mplang_tee.fields import FileContent, Sha256Text
-from mplang_tee.provider import Evidence, Expectations, Provider
+from mplang_tee.provider import AttestationEvidence, AttestationProvider, Expectations
 
 GENERATED, ATTEST_QUOTE = 0xFF544347, 0x8018
 ALG_SHA256, ALG_RSASSA, ALG_ECDSA = 0x000B, 0x0014, 0x0018
@@ -84,7 +84,7 @@ class _Attested(NamedTuple):
     digest: bytes
 
 
-class Tpm(Provider):
+class Tpm(AttestationProvider):
     """Machines with a TPM."""
 
     name = "tpm"
@@ -93,7 +93,7 @@ class Tpm(Provider):
     makes = TpmMaker
 
     def quote(self, maker: TpmMaker, report: bytes) -> bytes:
-        """Have the TPM quote its registers, by tpm2-tools.
+        """Make a quote of the TPM's registers, by tpm2-tools.
 
         Raises:
             ValueError: the TPM refuses, or there is none.
@@ -110,32 +110,32 @@ class Tpm(Provider):
 
     def verify(
         self, expected: TpmExpectations, quote: bytes, report: bytes, seconds: int
-    ) -> Evidence:
+    ) -> AttestationEvidence:
         """Verify a quote of a TPM.
 
         Raises:
-            ValueError: it is of another TPM or boot; see :class:`Provider`.
+            ValueError: it is of another TPM or boot; see :class:`AttestationProvider`.
         """
         try:
             bundle = _decoder.decode(quote)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise ValueError(f"it is no quote of a TPM: {error}") from None
         _check_signature(expected.ak, bundle)
-        found = _attested(bundle.message)
-        if found.data != report:
+        stated = _attested(bundle.message)
+        if stated.data != report:
             raise ValueError("the quote is not over this session")
         wanted = tuple(sorted(expected.pcrs))
-        if found.pcrs != wanted:
+        if stated.pcrs != wanted:
             raise ValueError(
-                f"it quotes the registers {_listed(found.pcrs)}, expected {_listed(wanted)}"
+                f"it quotes the registers {_listed(stated.pcrs)}, expected {_listed(wanted)}"
             )
         registers = b"".join(bytes.fromhex(expected.pcrs[index]) for index in wanted)
-        if found.digest != hashlib.sha256(registers).digest():
+        if stated.digest != hashlib.sha256(registers).digest():
             raise ValueError(
-                f"the registers {_listed(wanted)} have SHA-256 {found.digest.hex()} together, and "
+                f"the registers {_listed(wanted)} have SHA-256 {stated.digest.hex()} together, and "
                 "not that of what is expected: the machine has started something else"
             )
-        return Evidence(registers={f"pcr{i}": expected.pcrs[i] for i in wanted})
+        return AttestationEvidence(registers={f"pcr{i}": expected.pcrs[i] for i in wanted})
 
 
 def _listed(pcrs: tuple[int, ...]) -> str:
