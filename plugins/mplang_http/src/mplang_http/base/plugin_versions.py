@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -130,8 +131,15 @@ def misfits(parties: Collection[Versions]) -> set[str]:
         >>> misfits([one, two])
         set()
     """
-    names = set[str]().union(*(party.there for party in parties))
+    names = _several(party.there for party in parties) | _several(p.passes for p in parties)
     return {name for name in names if not _fit(name, [p for p in parties if name in p.there])}
+
+
+def _several(there: Iterable[Mapping[str, str]]) -> set[str]:
+    """Return the names that have more than one text; hardly any has."""
+    texts = set[tuple[str, str]]().union(*(each.items() for each in there))
+    names = Counter(name for name, _ in texts)
+    return {name for name, count in names.items() if count > 1}
 
 
 def _fit(name: str, parties: Sequence[Versions]) -> bool:

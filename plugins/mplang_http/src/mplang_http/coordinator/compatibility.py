@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 from mplang_analysis import StorageUse, Stored, differences, storage_of
@@ -59,17 +60,19 @@ class WorkerFacts:
             raise ValueError("too much")
         there = {_cell(key): _cell(value) for key, value in alike.items()}
         oldest = {_cell(key): _cell(value) for key, value in since.items()}
-        versions = {_cell(each["distribution"]): _cell(each["version"]) for each in plugins}
+        packages = set(map(itemgetter("distribution", "version"), plugins))
+        groups = set(map(itemgetter("group", "distribution"), plugins))
+        versions = {_cell(package): _cell(version) for package, version in packages}
         return cls(
             name,
             Versions(
                 there,
                 oldest,
-                may_differ((str(each["group"]), _cell(each["distribution"])) for each in plugins),
+                may_differ((str(group), _cell(package)) for group, package in groups),
                 {_cell(key): _cell(value) for key, value in passes.items()},
             ),
             versions,
-            frozenset(str(each["name"]) for each in plugins),
+            frozenset(map(str, map(itemgetter("name"), plugins))),
             str(facts["mode"]),
             facts["data"],
             facts.get("stored", {}),
