@@ -74,7 +74,7 @@ def _numbered(path: tuple[str, ...]) -> Mapping[str, str]:
     return {package: names.pop() for package, names in numbers.items() if len(names) == 1}
 
 
-def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
+def may_differ(plugins: Collection[tuple[str, str]]) -> frozenset[str]:
     """Return the packages of a party whose versions may differ, if the newer one declares it.
 
     A package with a pass is none of them: all parties have to make the same program.
@@ -87,15 +87,14 @@ def may_differ(plugins: Iterable[tuple[str, str]]) -> frozenset[str]:
         >>> sorted(may_differ(pairs))
         ['a', 'mplang-core', 'mplang-http', 'mplang-worker']
     """
-    pairs = list(plugins)
-    used = {package for group, package in pairs if group in USED}
-    return frozenset({CORE, *OWN} | used) - {each for group, each in pairs if group == PASSES}
+    used = {package for group, package in plugins if group in USED}
+    return frozenset({CORE, *OWN} | used) - {each for group, each in plugins if group == PASSES}
 
 
 def may_differ_here() -> frozenset[str]:
     """Return what :func:`may_differ` does for this process; import nothing."""
     records = plugin_manager.records()
-    return may_differ((r.group, r.distribution) for r in records if r.status != "disabled")
+    return may_differ([(r.group, r.distribution) for r in records if r.status != "disabled"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class WorkerFacts:
             Versions(
                 there,
                 oldest,
-                may_differ((str(group), _cell(package)) for group, package in groups),
+                may_differ([(str(group), _cell(package)) for group, package in groups]),
                 {_cell(key): _cell(value) for key, value in passes.items()},
             ),
             versions,
