@@ -35,6 +35,7 @@ WITHOUT_IMPORT = {
             "mplang-joins",
             "mplang-match",
             "mplang-phe",
+            "mplang-tee",
             "mplang-simulator",
         ),
         STUBS,

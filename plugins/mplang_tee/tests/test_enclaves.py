@@ -137,6 +137,18 @@ def test_a_guard_counts_inside_of_an_enclave(sim):
     assert reveal.guards == ("guard k=20",)
 
 
+@pytest.mark.needs("jax")
+def test_what_is_inside_stays_for_the_next_program_of_the_session(sim):
+    def first():
+        return mp.seal(mp.put("B", X), to="T")
+
+    def second(inside):
+        return mp.reveal(mp.device("T")(lambda a: a * 3)(inside), to="S")
+
+    inside = mp.evaluate(sim, first)
+    assert mp.fetch(sim, mp.evaluate(sim, second, inside)).tolist() == [3.0, 6.0, 9.0]
+
+
 # -- what is refused
 
 

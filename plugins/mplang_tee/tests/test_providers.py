@@ -206,7 +206,7 @@ def test_a_quote_of_the_other_kind_is_refused(tmp_path, platforms):
     made, _ = platforms
     (_, wanted), (sgx, _) = made["tdx"], made["sgx"]
     expected = find_provider("tdx").expects(**wanted)
-    with pytest.raises(ValueError, match="Root|root|CRL|chain|SGX"):
+    with pytest.raises(ValueError, match="SGX|QE Identity"):
         find_provider("tdx").verify(expected, sgx.quote(REPORT), REPORT, NOW)
 
 

@@ -19,7 +19,7 @@ from mplang_crypto.ext import (
 from mplang_core.ext import KernelContext, KernelError, WireError, decode, encode
 from mplang_tee.types import NONCE_BYTES, SealedValue, SessionKey, TeeSealedType
 
-PURPOSE = b"mplang tee session 1"
+PURPOSE = b"mplang-tee session 1"
 
 _STEP = re.compile(r"([^/:]+):\d+")
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-VERSION = "mplang tee 1"
+VERSION = "mplang-tee statement 1"
 
 
 class SessionStatement(NamedTuple):
