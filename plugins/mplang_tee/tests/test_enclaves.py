@@ -304,6 +304,17 @@ def test_a_feop_of_several_parties_does_not_run_inside():
 
 
 @pytest.mark.needs("jax")
+def test_ranges_go_through_an_enclave():
+    def program(x):
+        inside = mp.seal(mp.put("B", x, range=(-1, 2)), to="T")
+        return mp.reveal(mp.device("T")(lambda a: a * 3)(inside), to="B")
+
+    rows = mp.analysis.ranges(traced(program, at(0)).program).rows
+    (result,) = (row for row in rows if row.what == "result")
+    assert (result.interval.low, result.interval.high) == (-3, 6)
+
+
+@pytest.mark.needs("jax")
 def test_rows_name_the_enclave_as_the_reader():
     def program(x, y):
         z = mp.device("T")(lambda a, b: (a * b).sum())(mp.put("B", x), mp.put("S", y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import subprocess
@@ -184,6 +185,26 @@ def test_what_it_is_asked_that_is_no_report(quoted):
         quoting.ask_for_quote("tpm", b"short")
     with pytest.raises(KernelError, match="an enclave by tpm, not by tdx"):
         quoting.ask_for_quote("tdx", bytes(64))
+
+
+def test_what_asks_it_wrongly_does_not_end_it(quoted, tmp_path):
+    """An engine that was taken over may send anything; others get their quotes all the same."""
+    _, asked = quoting._asked
+    asked.send(b"")
+    asked.send(b"x" * 64)
+    asked.send(b"x" * 1000)
+    with open(tmp_path / "file", "wb") as file:
+        for report in (b"", b"x" * 64):
+            socket.send_fds(asked, [report or b"y"], [file.fileno()])
+            socket.send_fds(asked, [b"x" * 64], [file.fileno()] * 5)
+    full, kept = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with full, kept:
+        kept.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                kept.send(bytes(1000))
+        socket.send_fds(asked, [b"x" * 64], [kept.fileno()])
+        assert quoting.ask_for_quote("tpm", bytes(64))
 
 
 def test_a_worker_that_is_no_enclave(monkeypatch):

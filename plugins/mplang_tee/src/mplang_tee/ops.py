@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mplang_analysis import Lineage, LineageRule
+from mplang_analysis import Interval, Lineage, LineageRule, OpRanges, RangeRule
 
 from mplang_core import BaseType, Form, Mask, MPType, TensorType, simple_op
 from mplang_core.ext import (
@@ -49,7 +49,11 @@ def _same_rows(op: Operation, rank: int, operands: Sequence[Lineage | None]) -> 
     return operands[0]
 
 
-SAME_ROWS = LineageRule(_same_rows)
+def _same_numbers(op: Operation, operands: Sequence[Interval]) -> OpRanges:
+    return OpRanges([operands[0]])
+
+
+AS_IT_WAS = (LineageRule(_same_rows), RangeRule(_same_numbers))
 """The result is the first operand, in another wrapping."""
 
 
@@ -71,7 +75,7 @@ def _fits(op: Operation) -> bool:
     total=_fits,
     effects=Effects.FRESH,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     inputs=(_PLAIN, _SESSION_KEY),
     outputs=(_SEALED,),
 )
@@ -117,7 +121,7 @@ def seal(x: BaseType, key: TeeSessionKeyType, *, slot: int) -> TeeSealedType:
     total=True,
     effects=Effects.NONE,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     targets=("handle",),
     inputs=(_SEALED, _ENCLAVE_KEY),
     outputs=(_INSIDE,),
@@ -157,7 +161,7 @@ def open(x: TeeSealedType, key: TeeEnclaveKeyType, *, slot: int) -> TeeValueType
     total=True,
     effects=Effects.NONE,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     inputs=(_PLAIN,),
     outputs=(_INSIDE,),
 )
@@ -194,7 +198,7 @@ def hold(x: BaseType, *, provider: str) -> TeeValueType:
     total=True,
     effects=Effects.NONE,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     targets=("handle",),
     inputs=(_INSIDE,),
     outputs=(_PLAIN,),
@@ -228,7 +232,7 @@ def release(x: TeeValueType) -> BaseType:
     total=_fits,
     effects=Effects.FRESH,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     targets=("handle",),
     inputs=(_INSIDE, _ENCLAVE_KEY),
     outputs=(_SEALED,),
@@ -268,7 +272,7 @@ def reseal(x: TeeValueType, key: TeeEnclaveKeyType, *, slot: int) -> TeeSealedTy
     total=True,
     effects=Effects.NONE,
     execution_model="single_rank",
-    interfaces=[SAME_ROWS],
+    interfaces=AS_IT_WAS,
     inputs=(_SEALED, _SESSION_KEY),
     outputs=(_PLAIN,),
 )

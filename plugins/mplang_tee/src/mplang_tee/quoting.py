@@ -6,7 +6,10 @@ that they were forked with, each with a socket of its own for the answer.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import select
 import socket
 import subprocess
 import sys
@@ -19,6 +22,9 @@ from mplang_tee.types import MAX_QUOTE
 
 SECONDS = 60.0
 """Time that a quote may take."""
+
+ANSWERED = 1.0
+"""Time that who asked may take for reading the answer."""
 
 OK, FAILED = b"\x00", b"\x01"
 
@@ -42,6 +48,7 @@ def start(provider: str, maker: Mapping[str, Any]) -> None:
             start_new_session=True,
         )
     ours.sendall(json.dumps({"provider": provider, "maker": dict(maker)}).encode())
+    ours.settimeout(SECONDS)  # of processes that are forked, too
     if _asked is not None:
         _asked[1].close()
     _asked = provider, ours
@@ -90,26 +97,41 @@ def serve(asked: socket.socket) -> None:
     provider = find_provider(about["provider"])
     assert provider.makes is not None
     maker = provider.makes(**about["maker"])
+    asked.setblocking(True)
     while True:
         report, files, _, _ = socket.recv_fds(asked, REPORT_BYTES + 1, 1)
-        if not report and not files:
+        if not report and _is_over(asked):
             return
         for each in files:
-            with socket.socket(fileno=each) as answer:
-                try:
-                    answer.sendall(_answer(provider, maker, report))
-                except OSError:  # who asked has gone
-                    continue
+            _send(each, _answer(provider, maker, report))
+
+
+def _is_over(asked: socket.socket) -> bool:
+    """Return whether nobody is left: who asks may send nothing, too."""
+    poll = select.poll()
+    poll.register(asked, 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
+
+
+def _send(number: int, data: bytes) -> None:
+    """Send an answer to the descriptor that came for it, whatever it is, and close that."""
+    try:
+        answer = socket.socket(fileno=number)
+    except OSError:  # it is no socket
+        os.close(number)
+        return
+    with answer, contextlib.suppress(OSError):  # nobody reads it, or who asked has gone
+        answer.settimeout(ANSWERED)
+        answer.send(data)
 
 
 def _answer(provider: AttestationProvider, maker: Any, report: bytes) -> bytes:
     if len(report) != REPORT_BYTES:
         return FAILED + f"a quote is over {REPORT_BYTES} bytes".encode()
     try:
-        quote = provider.quote(maker, report)
-    except (ValueError, OSError) as error:
+        return OK + provider.quote(maker, report)
+    except Exception as error:  # of a provider of another package
         return FAILED + str(error)[:4096].encode()
-    return OK + quote
 
 
 if __name__ == "__main__":
