@@ -20,7 +20,7 @@ class EnclaveWorkers(LocalCluster):
 
     Args:
         machine: the cloud's.
-        folder: for the file that is measured, and logs.
+        folder: for logs.
         settings: what is different in the settings of the package, by party.
         **options: of the cluster.
     """
@@ -28,26 +28,27 @@ class EnclaveWorkers(LocalCluster):
     def __init__(
         self, machine: Machine, folder: Path, settings: dict[str, Any] | None = None, **options: Any
     ) -> None:
-        measured = folder / "cloud.yaml"
-        measured.write_text("name: cloud\n")
-        files = [measure([measured]).hex()]
-        owner = {"enclaves": {"cloud": {"files": files, "accepts": {"tpm": machine.expected}}}}
-        enclave = {"provider": "tpm", "maker": machine.maker, "files": [str(measured)]}
+        enclave = {"provider": "tpm", "maker": machine.maker}
         enclave["swap"] = "encrypted"  # of a machine that runs tests
-        self._settings = {"bank": owner, "shop": owner, "cloud": {"enclave": enclave}}
-        self._settings |= settings or {}
+        self._settings: dict[str, Any] = {"cloud": {"enclave": enclave}}
+        self._others, self._expected = settings or {}, {"tpm": machine.expected}
         common = {"tls": True, "mode": "production", "log": str(folder), "log_level": "debug"}
         super().__init__(NAMES, **{**common, **options})
 
     def _configure(self, name: str, tls: Any, options: Any) -> Any:
-        plugins = {
-            package: {"version": version} | self._of(package, name)
-            for package, version in installed_plugins().items()
-        }
-        return super()._configure(name, tls, {**options, "plugins": plugins})
+        if len(self._settings) == 1:  # the others expect the file of the cloud's worker
+            super()._configure("cloud", tls, self._with_plugins("cloud", options))
+            known = {"files": [measure([self._path("cloud")]).hex()], "accepts": self._expected}
+            owner = {"enclaves": {"cloud": known}}
+            self._settings |= {"bank": owner, "shop": owner, **self._others}
+        return super()._configure(name, tls, self._with_plugins(name, options))
 
-    def _of(self, package: str, name: str) -> dict[str, Any]:
-        return {"settings": self._settings[name]} if package == "mplang-tee" else {}
+    def _with_plugins(self, name: str, options: Any) -> dict[str, Any]:
+        plugins: dict[str, Any] = {
+            package: {"version": version} for package, version in installed_plugins().items()
+        }
+        plugins["mplang-tee"]["settings"] = self._settings[name]
+        return {**options, "plugins": plugins}
 
     def connect(self) -> Any:
         devices = cluster("tpm").devices

@@ -24,10 +24,10 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tcti = f"swtpm:path={folder}/tpm"
-        self.tool("tpm2_createek", "-c", "ek.ctx", "-G", "ecc", "-u", "ek.pub")
+        self.tool("tpm2_createek", "-c", "ek.ctx", "-G", "ecc", "-u", "ek.pem", "-f", "pem")
         self.tool(
             "tpm2_createak", "-C", "ek.ctx", "-c", "ak.ctx", "-G", "ecc", "-g", "sha256",
-            "-s", "ecdsa", "-u", "ak.pem", "-f", "pem", "-n", "ak.name",
+            "-s", "ecdsa", "-u", "ak.pub", "-n", "ak.name",
         )  # fmt: skip
         self.flush()
         self.extend(MEASURED)
@@ -50,7 +50,7 @@ class Machine:
 
     @property
     def expected(self) -> dict[str, object]:
-        return {"ak": str(self.folder / "ak.pem"), "pcrs": {PCR: EXPECTED}}
+        return {"ak": str(self.folder / "ak.pub"), "pcrs": {PCR: EXPECTED}}
 
 
 @contextlib.contextmanager

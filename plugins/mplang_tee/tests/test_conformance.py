@@ -58,7 +58,7 @@ def sealed(way, inner=KIND, value=X):
     kind = TeeSealedType(inner, "tdx", way)
     plain = write_content(inner, *encode(inner, value))
     nonce = bytes(NONCE_BYTES)
-    return Of(kind, SealedValue(kind, nonce, seal(SECRET, nonce, plain, f"1 do0 {kind}".encode())))
+    return Of(kind, SealedValue(kind, nonce, seal(SECRET, nonce, plain, f"1  {kind}".encode())))
 
 
 def is_inside(x):
@@ -87,7 +87,7 @@ class TestKernels(KernelSuite):
 
 
 def attested(x):
-    """Attest the enclave of party 1 for party 0, and send a value there by the session."""
+    """Attest the enclave of party 1 for party 0."""
     ctx = mp.cur_ctx()
     ctx.emit("tee.attest", [], {"owner": 0, "enclave": 1, "provider": "tdx"})
     return x
@@ -127,7 +127,7 @@ class TestLineages(LineageSuite):
             return value.plain
         if not isinstance(kind, TeeSealedType):
             return value
-        plain = open_sealed(SECRET, value.nonce, value.data, f"1 do0 {kind}".encode())
+        plain = open_sealed(SECRET, value.nonce, value.data, f"1  {kind}".encode())
         return decode(kind.inner, *read_content(plain))
 
 

@@ -30,7 +30,10 @@ def config(tmp_path):
     return file
 
 
-def test_each_file_counts(code, config):
+def test_each_file_counts(code, config, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "module.py").write_text("z = 1\n")
     digests = {measurement.measure([config])}
     for change in (
         lambda: config.write_text("name: clown\n"),
@@ -39,14 +42,28 @@ def test_each_file_counts(code, config):
         lambda: (code / "package" / "more.so").write_bytes(b"\0"),
         lambda: (code / "inner" / "other.py").rename(code / "inner" / "another.py"),
         lambda: (code / "package" / "link").symlink_to("nowhere"),
+        lambda: (code / "package" / "sourceless.pyc").write_bytes(b"\0"),
+        lambda: (code / "linked").symlink_to(elsewhere),
+        lambda: (elsewhere / "module.py").write_text("z = 2\n"),
+        lambda: (code / "around").symlink_to(code),
     ):
         change()
         digests.add(measurement.measure([config]))
-    assert len(digests) == 7
-    assert len({measurement.measure([config]), measurement.measure([])} | digests) == 8
+    assert len(digests) == 10  # the last link leads to what is measured anyway
+    assert measurement.measure([]) not in digests
 
 
-def test_bytecode_and_the_place_of_folders_do_not_count(code, config, tmp_path, monkeypatch):
+def test_an_archive_on_the_path_counts(tmp_path, monkeypatch):
+    archive = tmp_path / "code.zip"
+    monkeypatch.setattr(measurement, "_folders", lambda: [archive])
+    digests = set()
+    for content in (b"one", b"two"):
+        archive.write_bytes(content)
+        digests.add(measurement.measure([]))
+    assert len(digests) == 2
+
+
+def test_cached_bytecode_and_the_place_of_folders_do_not_count(code, config, tmp_path, monkeypatch):
     before = measurement.measure([config])
     (code / "package" / "__pycache__").mkdir()
     (code / "package" / "__pycache__" / "module.pyc").write_bytes(b"\0")

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
-from dcap_quotes import HEADER, NOW, REPORT_DATA, SIZES, Platform, sample, sample_collateral
+from dcap_quotes import (
+    HEADER,
+    NOW,
+    REPORT_DATA,
+    SIZES,
+    Platform,
+    new_key,
+    sample,
+    sample_collateral,
+)
 from machines import EXPECTED, PCR, Machine
 from mplang_tee import AttestationEvidence, find_provider
 from mplang_tee.providers.tdx import REGISTERS
@@ -142,34 +152,29 @@ class TestTpm(AttestationSuite):
         return range(start, start + 100)
 
     def another_key(self):
-        from cryptography.hazmat.primitives import serialization
-        from dcap_quotes import new_key
+        return written(self.machine.folder, "another.pub", of_another_key(ak_of(self.machine)))
 
-        public = (
-            new_key()
-            .public_key()
-            .public_bytes(
-                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-            )
-        )
-        return written(self.machine.folder, "another.pem", public)
+
+def ak_of(machine: Machine) -> bytes:
+    return (machine.folder / "ak.pub").read_bytes()
+
+
+def of_another_key(data: bytes) -> bytes:
+    """Return the structure of a public key on P-256 with another point."""
+    numbers = new_key().public_key().public_numbers()
+    x, y = (each.to_bytes(32, "big") for each in (numbers.x, numbers.y))
+    return data[:-68] + b"\0\x20" + x + b"\0\x20" + y
 
 
 # -- real quotes of real machines, with the collateral of their time
 
 
 def expectations(folder, kind, **changes):
-    collateral = written(folder, "collateral.json", _json(sample_collateral(kind)))
+    collateral = written(folder, "collateral.json", json.dumps(sample_collateral(kind)))
     fields = registers(sample("tdx")) if kind == "tdx" else {}
     if kind == "sgx":
         fields = {"mrenclave": [sample("sgx")[MRENCLAVE:][:32].hex()]}
     return find_provider(kind).expects(**{**fields, "collateral": collateral, **changes})
-
-
-def _json(made):
-    import json
-
-    return json.dumps(made)
 
 
 def real(kind, expected, seconds=NOW, quote=None) -> AttestationEvidence:
@@ -208,6 +213,18 @@ def test_a_quote_of_the_other_kind_is_refused(tmp_path, platforms):
     expected = find_provider("tdx").expects(**wanted)
     with pytest.raises(ValueError, match="SGX|QE Identity"):
         find_provider("tdx").verify(expected, sgx.quote(REPORT), REPORT, NOW)
+
+
+@pytest.mark.parametrize("kind", ["tdx", "sgx"])
+def test_a_quote_of_the_other_kind_under_the_same_root(kind, platforms):
+    """Whatever collateral says: the report is of another kind."""
+    other = "sgx" if kind == "tdx" else "tdx"
+    platform, wanted = platforms[0][other]
+    own = platforms[0][kind][1]
+    provider = find_provider(kind)
+    fields = {**own, "root": wanted["root"], "collateral": wanted["collateral"]}
+    with pytest.raises(ValueError, match=f"a quote of {other.upper()}, not of {kind.upper()}"):
+        provider.verify(provider.expects(**fields), platform.quote(REPORT), REPORT, NOW)
 
 
 @pytest.mark.parametrize(
@@ -276,6 +293,51 @@ def test_a_quote_of_before_is_over_another_session(tpm_machine: Machine):
         tpm.verify(expected, before, b"\1" + REPORT[1:], NOW)
 
 
+RESTRICTED, FIXED_TPM, DECRYPT = 1 << 16, 1 << 1, 1 << 17
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda data: data[:-1], "malformed"),
+        (lambda data: data + b"\0", "malformed"),
+        (lambda data: b"-----BEGIN PUBLIC KEY-----", "malformed"),
+        (lambda data: with_attributes(data, RESTRICTED), "restricted"),
+        (lambda data: with_attributes(data, FIXED_TPM), "fixed to its TPM"),
+        (lambda data: with_attributes(data, DECRYPT), "an attestation key"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "(?i)curve|point|key"),
+    ],
+    ids=["cut", "longer", "PEM", "signs anything", "leaves", "decrypts", "off the curve"],
+)
+def test_what_is_no_attestation_key_is_not_pinned(tpm_machine, tmp_path, change, match):
+    """A key that signs anything would sign a quote that is made up."""
+    ak = written(tmp_path, "ak.pub", change(ak_of(tpm_machine)))
+    with pytest.raises(ConfigError, match=match):
+        find_provider("tpm").expects(**{**tpm_machine.expected, "ak": ak})
+
+
+def with_attributes(data: bytes, flipped: int) -> bytes:
+    attributes = int.from_bytes(data[6:10], "big") ^ flipped
+    return data[:6] + attributes.to_bytes(4, "big") + data[10:]
+
+
+def test_a_tpm_of_rsa(own_machine: Machine):
+    own_machine.tool("tpm2_createek", "-c", "rsa.ek", "-G", "rsa", "-u", "rsa.ek.pub")
+    own_machine.flush()
+    own_machine.tool(
+        "tpm2_createak", "-C", "rsa.ek", "-c", "rsa.ak", "-G", "rsa", "-g", "sha256",
+        "-s", "rsassa", "-u", "rsa.pub",
+    )  # fmt: skip
+    own_machine.flush()
+    tpm = find_provider("tpm")
+    expected = tpm.expects(**{**own_machine.expected, "ak": str(own_machine.folder / "rsa.pub")})
+    maker = tpm.makes(**{**own_machine.maker, "ak": str(own_machine.folder / "rsa.ak")})
+    quote = tpm.quote(maker, REPORT)
+    assert tpm.verify(expected, quote, REPORT, NOW).registers[f"pcr{PCR}"] == EXPECTED
+    with pytest.raises(ValueError, match="another algorithm"):
+        tpm.verify(tpm.expects(**own_machine.expected), quote, REPORT, NOW)
+
+
 def test_a_tpm_that_is_not_there_is_an_error(tmp_path):
     tpm = find_provider("tpm")
     maker = tpm.makes(tcti=f"swtpm:path={tmp_path}/none", ak="0x81010002", pcrs=[0])
@@ -287,9 +349,11 @@ def test_an_attestation_key_is_that_of_a_tpm_by_its_endorsement_key(own_machine:
     """The commands of docs/enclaves.md: only the TPM with both keys can open the challenge."""
     folder = own_machine.folder
     (folder / "secret").write_bytes(b"a secret of the owner's")
-    name = (folder / "ak.name").read_bytes().hex()
+    name = "000b" + hashlib.sha256(ak_of(own_machine)[2:]).hexdigest()
+    assert name == (folder / "ak.name").read_bytes().hex()
     own_machine.tool(
-        "tpm2_makecredential", "-u", "ek.pub", "-s", "secret", "-n", name, "-o", "challenge"
+        "tpm2_makecredential", "-u", "ek.pem", "-G", "ecc", "-s", "secret", "-n", name,
+        "-o", "challenge",
     )  # fmt: skip
     own_machine.tool("tpm2_startauthsession", "--policy-session", "-S", "session")
     own_machine.tool("tpm2_policysecret", "-S", "session", "-c", "e")

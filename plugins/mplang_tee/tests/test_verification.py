@@ -123,26 +123,27 @@ def test_fields_cannot_be_cut_otherwise(one, other):
 # -- settings
 
 
-ENCLAVE = {"provider": "simulated", "files": ["x"]}
+ENCLAVE = {"provider": "simulated"}
 
 
 @pytest.mark.parametrize(
     ("section", "match"),
     [
-        ({"enclave": ENCLAVE}, "simulated makes no quotes"),
+        ({"enclave": ENCLAVE}, r"enclave\.provider: there are no enclaves by simulated"),
         ({"enclave": {**ENCLAVE, "provider": "moon"}}, "no provider of attestation 'moon'"),
-        ({"enclave": {**ENCLAVE, "provider": "tpm"}}, "ak"),
-        ({"enclave": {**ENCLAVE, "provider": "tdx", "swap": "on"}}, "swap"),
+        ({"enclave": {**ENCLAVE, "provider": "tpm"}}, "field 'ak'"),
+        ({"enclave": {**ENCLAVE, "provider": "tdx", "swap": "on"}}, r"enclave\.swap.*'none'"),
         ({"enclaves": {"cloud": {"files": ["ab"], "accepts": {"tpm": {}}}}}, "64 hexadecimal"),
-        ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {}}}}, "accepts"),
-        ({"enclaves": {"cloud": {"files": [], "accepts": {"tpm": {}}}}}, "files"),
-        ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {"tpm": {}}}}}, "ak"),
-        ({"misspelt": 1}, "misspelt"),
+        ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {}}}}, r"cloud\.accepts"),
+        ({"enclaves": {"cloud": {"files": [], "accepts": {"tpm": {}}}}}, r"cloud\.files"),
+        ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {"tpm": {}}}}}, r"cloud\.ak"),
+        ({"misspelt": 1}, "'misspelt'"),
     ],
 )
 def test_settings_that_are_wrong_keep_a_worker_from_starting(section, match):
-    with pytest.raises(Exception, match=match):  # the worker makes it a ConfigError
+    with pytest.raises(ConfigError, match=match):
         settings.configure(section)
+    assert settings.files is None
     assert settings.current == settings.TeeSettings()
 
 
@@ -151,11 +152,15 @@ def test_a_machine_that_swaps_is_no_enclave(monkeypatch, tmp_path):
     swaps.write_text("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
     monkeypatch.setattr("mplang_tee.measurement.SWAPS", swaps)
     with pytest.raises(ConfigError, match="swap"):
-        settings.configure({"enclave": {"provider": "tdx", "files": ["x"]}})
+        settings.configure({"enclave": {"provider": "tdx"}})
 
 
-def test_a_file_that_is_not_there_is_no_configuration(tmp_path):
-    enclave = {"provider": "tdx", "files": [str(tmp_path / "none")], "swap": "encrypted"}
+def test_an_enclave_measures_the_file_of_its_worker(tmp_path, monkeypatch):
+    enclave = {"provider": "tdx", "swap": "encrypted"}
+    monkeypatch.setenv(settings.WORKER_FILE, "")
+    with pytest.raises(ConfigError, match="started with a file"):
+        settings.configure({"enclave": enclave})
+    monkeypatch.setenv(settings.WORKER_FILE, str(tmp_path / "none"))
     with pytest.raises(ConfigError, match=r"enclave\.files"):
         settings.configure({"enclave": enclave})
 

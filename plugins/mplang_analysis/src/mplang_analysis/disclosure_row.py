@@ -94,7 +94,7 @@ class DisclosureRow:
         return [
             self.what,
             "" if self.sender is None else str(self.sender),
-            reader_of(self.type, str(self.receiver)) or str(self.receiver),
+            self._reader(),
             self.payload,
             self.form,
             "?" if self.bytes is None else str(self.bytes),
@@ -103,6 +103,10 @@ class DisclosureRow:
             quoted_line(self.line) if self.line else "",
             self.when,
         ]
+
+    def _reader(self) -> str:
+        sealed = reader_of(self.type, str(self.receiver)) if self.what == What.MOVE else None
+        return sealed or str(self.receiver)
 
     def _sources(self) -> str:
         """Return whose data it is, with the names of data sets, and what all of it went through."""

@@ -79,7 +79,8 @@ class _Writer:
         self.names = names
         self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
         self.changes = [row for row in rows if row.what == What.CHANGE]
-        self.inside = [row for row in rows if row.inputs and self.reader(row)]
+        moves = [row for row in rows if row.what == What.MOVE and row.inputs]
+        self.inside = [row for row in moves if self.reader(row)]
         disclosing = [row for row in rows if row.discloses]
         self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
         self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
@@ -114,7 +115,7 @@ class _Writer:
             data = f"made of {self.owned(rows[0].inputs)}" + (f", {often}" if often else "")
             kinds = amounts([row.payload for row in rows])
             party = self.names.of(rows[0].receiver)
-            yield f"{_capital(str(reader))} reads: {kinds} {data}{place(rows)}; {party} does not."
+            yield f"{_begun(str(reader))} reads: {kinds} {data}{place(rows)}; {party} does not."
 
     # -- who learns what
 
@@ -241,5 +242,8 @@ def _without_parts(rows: Group) -> Group:
 
 def _capital(text: str) -> str:
     """Return a sentence's begin; names stay as they are written."""
-    starts = text in ("the host", "everyone") or text.startswith("the enclave ")
-    return text[0].upper() + text[1:] if starts else text
+    return _begun(text) if text in ("the host", "everyone") else text
+
+
+def _begun(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -11,8 +11,8 @@ class TeeConfig(StrictModel):
     """Configuration of a device of kind ``TEE``.
 
     Attributes:
-        provider: who attests the enclave: ``tdx``, ``tpm``, ``simulated``, or one of another
-            package. A simulator takes every one for ``simulated``.
+        provider: who attests the enclave: ``tdx``, ``sgx``, ``tpm``, ``simulated``, or one of
+            another package. A simulator takes every one for ``simulated``.
 
     Example:
         >>> TeeConfig(provider="tdx").provider

@@ -39,17 +39,17 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     if dst.mask <= value.pmask:
         return cast("MPObject", run_program(ops.hold(value, provider=config.provider), dst.mask))
     session = session_of(value.ctx, dst, the_holder(value))
-    slot = session.next_slot()
-    owner = Mask.of(session.owner)
-    here = value if value.pmask == owner else pshfl_s(value, owner, [session.owner])
+    slot = next(session.slots)
+    owner = Mask.of(session.party)
+    here = value if value.pmask == owner else pshfl_s(value, owner, [session.party])
     sealed = run_program(ops.seal(here, session.key, slot=slot), owner)
-    there = pshfl_s(sealed, dst.mask, [session.owner])
+    there = pshfl_s(sealed, dst.mask, [session.party])
     opened: Any = run_program(ops.open(there, session.enclave_key, slot=slot), dst.mask)
     return cast("MPObject", opened)
 
 
 def disclose(value: MPObject, src: Device, dst: Device | None) -> MPObject:
-    """Give a value to its readers: sealed for each of them, as the party of the enclave is none.
+    """Give a value to its readers: sealed for each of them, but for the party of the enclave.
 
     Args:
         value: on the device.
@@ -67,7 +67,7 @@ def _opened(value: MPObject, src: Device, rank: int) -> MPObject:
     if reader == src.mask:
         return cast("MPObject", run_program(ops.release(value), src.mask))
     session = session_of(value.ctx, src, rank)
-    slot = session.next_slot()
+    slot = next(session.slots)
     sealed = run_program(ops.reseal(value, session.enclave_key, slot=slot), src.mask)
     there = pshfl_s(sealed, reader, [src.mask.first])
     return cast("MPObject", run_program(ops.unseal(there, session.key, slot=slot), reader))

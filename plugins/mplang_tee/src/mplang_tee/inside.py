@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 import mplang_core as mp
-from mplang_core import BaseType, FeProgram, PFunction, TraceContext
-from mplang_core.ext import FeMeta, Lowering, Value
+from mplang_core import BaseType, FeProgram, PFunction, TraceContext, TraceVar
+from mplang_core.ext import FeMeta, Lowering
 from mplang_tee.config import TeeConfig
 from mplang_tee.types import TeeValueType
 
@@ -29,7 +29,7 @@ def lower(
     body = TraceContext(ctx.cluster_spec, ctx, local=True)
     params = [body.parameter(kind) for kind in inner.ins_info]
     outs = body.emit(inner.fn_type, params, inner.attrs, inner.regions)
-    body.graph.outputs = [cast(Value, getattr(out, "value")) for out in outs]  # noqa: B009
+    body.graph.outputs = [cast(TraceVar, out).value for out in outs]
     takes = (*types, *inner.ins_info[len(types) :])  # its constants are public
     gives = tuple(TeeValueType(kind, config.provider) for kind in inner.outs_info)
     attrs, regions = {"provider": config.provider}, {"do": body.graph}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -97,7 +98,11 @@ def _quote(ctx: KernelContext, provider: str, report: bytes) -> bytes:
     simulated = find_provider(SIMULATED)
     if native_calls(ctx) is None or provider == SIMULATED:  # a simulator has no enclave
         return simulated.quote(None, report)
-    return ask_for_quote(provider, report)
+    try:
+        return ask_for_quote(provider, report)
+    except KernelError as error:
+        log.warning("run %s: %s", ctx.run, error)
+        raise
 
 
 def _verify(ctx: KernelContext, statement: SessionStatement, quote: bytes) -> None:
@@ -108,7 +113,11 @@ def _verify(ctx: KernelContext, statement: SessionStatement, quote: bytes) -> No
         return
     about = {"enclave": statement.enclave, "provider": statement.provider}
     buffers = [statement.files, statement.digest(), quote]
-    answer, _ = natives.call(ctx.run, "verify", about, buffers)
+    try:
+        answer, _ = natives.call(ctx.run, "verify", about, buffers)
+    except KernelError as error:  # which has no data of anybody
+        log.warning("run %s: %s", ctx.run, error)
+        raise
     log.info(
         "the enclave of %s is attested by %s for run %s: %s",
         statement.enclave, statement.provider, ctx.run, str(answer.get("says", ""))[:4096],
@@ -167,18 +176,20 @@ def unseal(ctx: KernelContext, x: SealedValue, key: SessionKey, *, slot: int) ->
 def run(ctx: KernelContext, *operands: Any, provider: str) -> Any:
     """Run a function on what is plain inside.
 
-    On a worker no text of an error leaves the enclave: logs are read by its party.
+    On a worker no text of an error or a warning leaves the enclave: logs are read by its party.
 
     Raises:
         KernelError: an op inside failed.
     """
     plain = [each.plain if isinstance(each, EnclaveValue) else each for each in operands]
-    try:
+    if native_calls(ctx) is None:
         made = ctx.run_region("do", plain)
-    except Exception as error:
-        if native_calls(ctx) is None:
-            raise
-        raise _hidden(error) from None
+    else:
+        try:
+            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                made = ctx.run_region("do", plain)
+        except Exception as error:
+            raise _hidden(error) from None
     wrapped = [
         EnclaveValue(cast(TeeValueType, kind), each)
         for kind, each in zip(ctx.step.checks, made, strict=True)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def measure(files: Sequence[str | os.PathLike[str]]) -> bytes:
     """Return the SHA-256 of files, and of all that Python finds on its path.
 
     Folders on the path go by their position, so that two machines with the same files have the
-    same digest. Bytecode that Python makes of its sources is left out.
+    same digest. What Python caches in ``__pycache__`` is left out, as it differs by time; it, the
+    interpreter and the system's libraries are of the image, which registers measure.
 
     Args:
         files: of the configuration.
@@ -37,27 +39,45 @@ def measure(files: Sequence[str | os.PathLike[str]]) -> bytes:
 
 
 def is_swapping() -> bool:
-    """Return whether the machine has swap space."""
+    """Return whether the machine has swap space.
+
+    Raises:
+        OSError: it does not tell.
+    """
     try:
         return len(SWAPS.read_text().splitlines()) > 1
-    except OSError:
+    except FileNotFoundError:  # a kernel without swap
         return False
 
 
 def _folders() -> list[Path]:
-    """Return the folders that a new process of this Python imports from."""
+    """Return the folders and archives that a new process of this Python imports from.
+
+    That of commands is among them, since Python looks there first for what a command imports.
+    """
     asked = [sys.executable, "-P", "-c", "import sys; print(*sys.path, sep='\\0', end='')"]
     answered = subprocess.run(asked, capture_output=True, check=True, stdin=subprocess.DEVNULL)
-    every = dict.fromkeys(Path(os.fsdecode(each)) for each in answered.stdout.split(b"\0") if each)
-    return [each for each in every if each.is_dir()]
+    names = [*map(os.fsdecode, answered.stdout.split(b"\0")), sysconfig.get_path("scripts")]
+    every = dict.fromkeys(Path(each) for each in names if each)
+    return [each for each in every if each.exists()]
 
 
 def _below(folder: Path, others: Collection[Path]) -> Iterator[Path]:
-    """Yield the files of a folder; those of other folders of the path are theirs."""
-    for where, names, files in os.walk(folder):
+    """Yield the files of a folder, or an archive; those of other folders of the path are theirs.
+
+    Links to folders are followed, once each.
+    """
+    if folder.is_file():
+        yield folder
+    seen: set[str] = set()
+    for where, names, files in os.walk(folder, followlinks=True):
         here = Path(where)
+        if (real := os.path.realpath(where)) in seen:
+            names.clear()
+            continue
+        seen.add(real)
         names[:] = [name for name in names if name not in LEFT_OUT and here / name not in others]
-        yield from (here / name for name in files if not name.endswith(".pyc"))
+        yield from (here / name for name in files)
 
 
 def _digest(path: Path) -> str:
@@ -65,4 +85,4 @@ def _digest(path: Path) -> str:
     if path.is_symlink() and not path.exists():
         return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
     with path.open("rb", buffering=0) as file:
-        return hashlib.sha256(file.readall()).hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

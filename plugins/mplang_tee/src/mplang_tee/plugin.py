@@ -71,11 +71,8 @@ def mplang_dialects() -> Sequence[Dialect]:
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return the kernels; quotes of peers are read in a process of its own."""
-    names = ("seal", "open", "hold", "release", "reseal", "unseal", "run")
-    return [
-        KernelSpec(["tee.attest"], late("attest"), native="tee"),
-        *(KernelSpec([f"tee.{name}"], late(name), native="tee") for name in names),
-    ]
+    names = ("attest", "seal", "open", "hold", "release", "reseal", "unseal", "run")
+    return [KernelSpec([f"tee.{name}"], late(name), native="tee") for name in names]
 
 
 @hookimpl
@@ -100,7 +97,7 @@ def mplang_preload() -> Sequence[str]:
 
 @hookimpl
 def mplang_doctor() -> Sequence[Check]:
-    """Check that quotes can be verified, and tell which providers are installed."""
+    """Check that the providers that are installed load."""
     from mplang_tee.provider import find_provider, provider_names
 
     loaded = [find_provider(name).name for name in provider_names()]

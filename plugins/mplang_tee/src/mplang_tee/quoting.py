@@ -23,9 +23,6 @@ from mplang_tee.types import MAX_QUOTE
 SECONDS = 60.0
 """Time that a quote may take."""
 
-ANSWERED = 1.0
-"""Time that who asked may take for reading the answer."""
-
 OK, FAILED = b"\x00", b"\x01"
 
 _asked: tuple[str, socket.socket] | None = None
@@ -120,9 +117,8 @@ def _send(number: int, data: bytes) -> None:
     except OSError:  # it is no socket
         os.close(number)
         return
-    with answer, contextlib.suppress(OSError):  # nobody reads it, or who asked has gone
-        answer.settimeout(ANSWERED)
-        answer.send(data)
+    with answer, contextlib.suppress(OSError):  # it is full, or who asked has gone
+        answer.send(data, socket.MSG_DONTWAIT)
 
 
 def _answer(provider: AttestationProvider, maker: Any, report: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -20,8 +19,6 @@ from mplang_core.ext import KernelContext, KernelError, WireError, decode, encod
 from mplang_tee.types import NONCE_BYTES, SealedValue, SessionKey, TeeSealedType
 
 PURPOSE = b"mplang-tee session 1"
-
-_STEP = re.compile(r"([^/:]+):\d+")
 
 
 def session_secret(private: bytes, public: bytes, statement: bytes) -> bytes:
@@ -47,8 +44,8 @@ def seal_value(
 ) -> SealedValue:
     """Encrypt a value by AES-256-GCM (SP 800-38D), padded where its type does not tell its size.
 
-    Its type, which has the way, its slot, and the turns of the loops around it are authenticated:
-    nobody can put another value of the session in its place.
+    Its type, which has the way, its slot, and the calls, branches and turns of loops around it are
+    authenticated: nobody can put another value of the session in its place.
 
     Args:
         ctx: of the op.
@@ -97,5 +94,10 @@ def open_value(ctx: KernelContext, sealed: SealedValue, key: SessionKey, slot: i
 
 
 def _associated(ctx: KernelContext, kind: TeeSealedType, slot: int) -> bytes:
-    turns = "/".join(_STEP.findall(ctx.key.removeprefix(ctx.run)))
-    return f"{slot} {turns} {kind}".encode()
+    """Return what is authenticated with a value: both ends stand in bodies of the same graph.
+
+    So the ops and turns around these bodies are those of both, and the positions of the bodies and
+    within are not.
+    """
+    *around, _, _ = ctx.key.removeprefix(ctx.run).split("/")
+    return f"{slot} {'/'.join(around)} {kind}".encode()

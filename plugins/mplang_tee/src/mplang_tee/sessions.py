@@ -1,9 +1,10 @@
-"""Sessions with an enclave: one for each owner in a program, in the state of its context."""
+"""Sessions with an enclave: one for each party in a program, in the state of its context."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mplang_core import MPObject, TraceContext
@@ -31,58 +32,48 @@ class SessionContext(Protocol):
 
 @dataclass(slots=True)
 class TeeSession:
-    """Session of an owner with an enclave.
+    """Session of a party with an enclave that it has verified.
 
     Attributes:
-        owner: rank of the owner.
-        key: the key at the owner.
+        party: rank of the party, which owns what goes in, or reads what comes out.
+        key: the key at the party.
         enclave_key: the same inside of the enclave.
-        slots: values that were sealed so far.
+        slots: numbers of the values that are sealed next; no two of a program have the same.
     """
 
-    owner: int
+    party: int
     key: MPObject
     enclave_key: MPObject
-    slots: int = 0
-
-    def next_slot(self) -> int:
-        """Return which value of the session the next one is."""
-        self.slots += 1
-        return self.slots
+    slots: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
-def session_of(ctx: SessionContext, device: Device, owner: int) -> TeeSession:
-    """Return the session of an owner in a program, which has a new one in each program.
+def session_of(ctx: SessionContext, device: Device, party: int) -> TeeSession:
+    """Return the session of a party in a program, which has a new one in each program.
 
     Where ops run one by one, each value has a session of its own: a quote is of one run.
 
     Args:
         ctx: where it is used.
         device: of kind ``TEE``.
-        owner: rank of the owner.
+        party: rank of the party.
     """
-    name = device.name, owner
+    name = device.name, party
     if isinstance(ctx, TraceContext):
         known = _known(ctx, name)
         if known is not None:
             return known
-    attrs = {"owner": owner, "enclave": device.mask.first, "provider": device.config.provider}
+    attrs = {"owner": party, "enclave": device.mask.first, "provider": device.config.provider}
     key, enclave_key = ctx.emit("tee.attest", [], attrs)
-    made = TeeSession(owner, key, enclave_key)
+    made = TeeSession(party, key, enclave_key)
     if isinstance(ctx, TraceContext):
         _state(ctx)[name] = made
     return made
 
 
 def _known(ctx: SessionContext, name: tuple[str, int]) -> TeeSession | None:
-    """Return a session that was made here, or around here; what is sealed here counts here."""
-    if name in _state(ctx):
-        return _state(ctx)[name]
-    for each in ctx.ancestors():
-        around = _state(each).get(name)
-        if around is not None:
-            return _state(ctx).setdefault(name, replace(around))
-    return None
+    """Return a session that was made here, or around here."""
+    sessions = (_state(each).get(name) for each in ctx.ancestors())
+    return next((each for each in sessions if each is not None), None)
 
 
 def _state(ctx: SessionContext) -> MutableMapping[tuple[str, int], TeeSession]:

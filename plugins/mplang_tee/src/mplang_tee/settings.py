@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from mplang_core.ext import ConfigError, KernelError, StrictModel
+from mplang_core.ext import ConfigError, KernelError, RunError, StrictModel
 from mplang_tee import quoting
+from mplang_tee.fields import Sha256Text
 from mplang_tee.measurement import is_swapping, measure
-from mplang_tee.provider import REPORT_BYTES, Expectations, find_provider
+from mplang_tee.provider import REPORT_BYTES, AttestationProvider, Expectations, find_provider
+
+WORKER_FILE = "MPLANG_WORKER_FILE"
+"""Variable by which a worker tells the file that it was started with."""
 
 
 class ExpectedEnclave(StrictModel):
@@ -23,16 +28,8 @@ class ExpectedEnclave(StrictModel):
         accepts: by provider the registers that are expected.
     """
 
-    files: tuple[str, ...] = Field(min_length=1)
+    files: tuple[Sha256Text, ...] = Field(min_length=1)
     accepts: dict[str, dict[str, Any]] = Field(min_length=1)
-
-    @field_validator("files")
-    @classmethod
-    def _are_digests(cls, files: tuple[str, ...]) -> tuple[str, ...]:
-        for each in files:
-            if len(each) != 64 or set(each) - set("0123456789abcdef"):
-                raise ValueError(f"a SHA-256 has 64 hexadecimal digits in lower case, got {each!r}")
-        return files
 
     @model_validator(mode="after")
     def _are_known(self) -> ExpectedEnclave:
@@ -43,7 +40,8 @@ class ExpectedEnclave(StrictModel):
     def accepted(self) -> dict[str, Expectations]:
         """What is expected, by provider."""
         return {
-            name: find_provider(name).expects(**fields) for name, fields in self.accepts.items()
+            name: _known_provider(name, "accepts").expects(**fields)
+            for name, fields in self.accepts.items()
         }
 
 
@@ -53,14 +51,14 @@ class OwnEnclave(StrictModel):
     Attributes:
         provider: who attests it.
         maker: what making quotes needs, as the provider says.
-        files: files of its configuration, which are measured beside what is installed.
+        files: files that are measured beside the worker's configuration and what is installed.
         swap: ``none``, or ``encrypted`` by a key that is lost when the machine stops.
     """
 
     provider: str
     maker: dict[str, Any] = Field(default_factory=dict)
-    files: tuple[str, ...] = Field(min_length=1)
-    swap: str = Field(default="none", pattern="^(none|encrypted)$")
+    files: tuple[str, ...] = ()
+    swap: Literal["none", "encrypted"] = "none"
 
 
 class TeeSettings(StrictModel):
@@ -95,27 +93,44 @@ def configure(section: Mapping[str, Any]) -> None:
     """
     global current, files
     made = TeeSettings(**section)
-    if made.enclave is not None:
-        files = _measured(made.enclave)
-        quoting.start(made.enclave.provider, made.enclave.maker)
-        try:
-            quoting.ask_for_quote(made.enclave.provider, bytes(REPORT_BYTES))
-        except KernelError as error:
-            raise ConfigError(f"enclave: {error}") from None
-    current = made
+    measured = None if made.enclave is None else _begin(made.enclave)
+    current, files = made, measured
 
 
-def _measured(enclave: OwnEnclave) -> bytes:
-    provider = find_provider(enclave.provider)
+def _begin(enclave: OwnEnclave) -> bytes:
+    """Check that this machine can be an enclave, make a quote, and return what is measured."""
+    _check(enclave)
+    worker = os.environ.get(WORKER_FILE)
+    if not worker:
+        raise ConfigError("enclave: the worker of an enclave is started with a file, mplang worker")
+    try:
+        measured = measure([worker, *enclave.files])
+    except OSError as error:
+        raise ConfigError(f"enclave.files: {error}") from None
+    quoting.start(enclave.provider, enclave.maker)
+    try:
+        quoting.ask_for_quote(enclave.provider, bytes(REPORT_BYTES))
+    except KernelError as error:
+        raise ConfigError(f"enclave: {error}") from None
+    return measured
+
+
+def _check(enclave: OwnEnclave) -> None:
+    provider = _known_provider(enclave.provider, "enclave.provider")
     if provider.makes is None:
-        raise ConfigError(f"enclave.provider: {provider.name} makes no quotes, it verifies them")
+        raise ConfigError(
+            f"enclave.provider: there are no enclaves by {provider.name} here: {provider.doc}"
+        )
     provider.makes(**enclave.maker)
     if enclave.swap == "none" and is_swapping():
         raise ConfigError(
             "enclave.swap: this machine swaps, by which what is plain in the enclave would come to "
             "a disk; turn it off, or say that it is encrypted"
         )
+
+
+def _known_provider(name: str, where: str) -> AttestationProvider:
     try:
-        return measure(enclave.files)
-    except OSError as error:
-        raise ConfigError(f"enclave.files: {error}") from None
+        return find_provider(name)
+    except RunError as error:
+        raise ConfigError(f"{where}: {error}") from None

@@ -115,7 +115,6 @@ class _OfProvider(BaseType):
     __slots__ = ()
 
     provider: str
-    value: ClassVar[type]
 
     def __post_init__(self) -> None:
         _checked_provider(self.provider)
@@ -251,7 +250,6 @@ class TeeSessionKeyType(_OfProvider):
 
     name: ClassVar[str] = "tee.session_key"
     form: ClassVar[Form] = Form.KEY
-    value: ClassVar[type] = SessionKey
 
     provider: str
 
@@ -266,7 +264,6 @@ class TeeEnclaveKeyType(_OfProvider):
 
     name: ClassVar[str] = "tee.enclave_key"
     form: ClassVar[Form] = Form.HANDLE
-    value: ClassVar[type] = SessionKey
 
     provider: str
 
@@ -280,7 +277,6 @@ class TeeQuoteType(_OfProvider):
     """
 
     name: ClassVar[str] = "tee.quote"
-    value: ClassVar[type] = TeeQuote
 
     provider: str
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from mplang_tee.fields import FileContent
-from mplang_tee.provider import AttestationEvidence, Expectations
+from mplang_tee.provider import AttestationEvidence, AttestationProvider, Expectations
 
 TcbStatus: TypeAlias = Literal[
     "UpToDate",
@@ -49,6 +49,14 @@ class DcapExpectations(Expectations):
 
         QuoteCollateralV3.from_json(data.decode())
         return data
+
+
+class DcapProvider(AttestationProvider):
+    """Provider whose quotes are those of DCAP."""
+
+    def is_insecure(self, expected: DcapExpectations) -> bool:
+        """Return whether another root than Intel's is named."""
+        return expected.root is not None
 
 
 def verified_report(

@@ -9,8 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mplang_tee.fields import AnyOf256
-from mplang_tee.provider import AttestationEvidence, AttestationProvider
-from mplang_tee.providers.dcap import DcapExpectations, check_registers, verified_report
+from mplang_tee.provider import AttestationEvidence
+from mplang_tee.providers.dcap import (
+    DcapExpectations,
+    DcapProvider,
+    check_registers,
+    verified_report,
+)
 
 INITIALIZED, DEBUG = 0x01, 0x02
 
@@ -25,16 +30,12 @@ class SgxExpectations(DcapExpectations):
     mrenclave: AnyOf256
 
 
-class Sgx(AttestationProvider):
+class Sgx(DcapProvider):
     """Enclaves of Intel SGX."""
 
     name = "sgx"
     doc = "an enclave of Intel SGX, isolated from who runs its machine"
     expects = SgxExpectations
-
-    def is_insecure(self, expected: DcapExpectations) -> bool:
-        """Return whether another root than Intel's is named."""
-        return expected.root is not None
 
     def verify(
         self, expected: SgxExpectations, quote: bytes, report: bytes, seconds: int
@@ -46,7 +47,9 @@ class Sgx(AttestationProvider):
         """
         body, evidence = verified_report(expected, quote, report, seconds, "SGX")
         if body.attributes[0] & (INITIALIZED | DEBUG) != INITIALIZED:
-            raise ValueError("the enclave can be debugged, so its host reads it")
+            raise ValueError(
+                "the enclave can be debugged, or is not initialized: its host reads it"
+            )
         registers = {"mrenclave": body.mr_enclave.hex()}
         check_registers(registers, {"mrenclave": expected.mrenclave})
         return replace(evidence, registers=registers)

@@ -15,8 +15,13 @@ from pathlib import Path
 
 from mplang_core.ext import StrictModel
 from mplang_tee.fields import AnyOf384
-from mplang_tee.provider import AttestationEvidence, AttestationProvider
-from mplang_tee.providers.dcap import DcapExpectations, check_registers, verified_report
+from mplang_tee.provider import AttestationEvidence
+from mplang_tee.providers.dcap import (
+    DcapExpectations,
+    DcapProvider,
+    check_registers,
+    verified_report,
+)
 
 FOLDER = "/sys/kernel/config/tsm/report"
 REGISTERS = {
@@ -62,7 +67,7 @@ class TdxMaker(StrictModel):
     folder: Path = Path(FOLDER)
 
 
-class Tdx(AttestationProvider):
+class Tdx(DcapProvider):
     """Virtual machines of Intel TDX."""
 
     name = "tdx"
@@ -70,19 +75,21 @@ class Tdx(AttestationProvider):
     expects = TdxExpectations
     makes = TdxMaker
 
-    def is_insecure(self, expected: DcapExpectations) -> bool:
-        """Return whether another root than Intel's is named."""
-        return expected.root is not None
-
     def quote(self, maker: TdxMaker, report: bytes) -> bytes:
         """Make a quote by the kernel's interface. Nobody has tried it on such hardware yet.
 
         Raises:
-            ValueError: the machine is none of TDX, or others ask at the same time.
-            OSError: this process may not write there.
+            ValueError: the machine is none of TDX, this process may not write there, or others ask
+                at the same time.
         """
         entry = maker.folder / f"mplang-{secrets.token_hex(8)}"
-        entry.mkdir()
+        try:
+            entry.mkdir()
+        except OSError as error:
+            raise ValueError(
+                f"{maker.folder}: {error.strerror}; is this a guest of TDX, with configfs mounted, "
+                "and may this user write there?"
+            ) from None
         try:
             for _ in range(ATTEMPTS):
                 before = _generation(entry)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 from typing import Any
 
 import msgspec
@@ -102,13 +103,15 @@ def prepare(argument: dict[str, Any]) -> dict[str, Any]:
     """Prepare this process to fork engines.
 
     Args:
-        argument: the :class:`EngineConfig` in JSON, as ``config``, and as ``memory`` the folder
-            with the folders of MPC processes.
+        argument: the :class:`EngineConfig` in JSON, as ``config``, as ``memory`` the folder with
+            the folders of MPC processes, and as ``file`` that of the worker's configuration, which
+            plugins have as ``MPLANG_WORKER_FILE`` while they are configured.
 
     Returns:
         The description of the worker.
     """
     config = EngineConfig.read(argument["config"])
+    os.environ["MPLANG_WORKER_FILE"] = argument["file"]
     if config.log_format == "json":  # what modules log when they are imported, too
         configure_logging(config.name, config.log_format, config.log_level)
     restrict(config.plugins)

@@ -95,7 +95,7 @@ class Engines:
         cgroups: Cgroups | None = None,
         file: ConfigFile | None = None,
     ) -> None:
-        self.warm = WarmProcess(config, forks)
+        self.warm = WarmProcess(config, forks, "" if file is None else file.path)
         self.crashes = 0
         self.draining = False
         self.downloads = 0

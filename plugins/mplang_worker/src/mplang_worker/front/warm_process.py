@@ -25,6 +25,7 @@ class WarmProcess:
     Args:
         config: configuration of the worker.
         forks: its fork server; replaced by a new interpreter if it ends, and closed at the end.
+        file: the file of the configuration; empty if there is none.
 
     Attributes:
         state: ``starting``, ``ready`` or ``ended``: whether engines can be forked.
@@ -32,11 +33,12 @@ class WarmProcess:
         folders: folders in memory of the MPC processes.
     """
 
-    def __init__(self, config: WorkerConfig, forks: ForkServer) -> None:
+    def __init__(self, config: WorkerConfig, forks: ForkServer, file: str = "") -> None:
         self.state = "starting"
         self.info: dict[str, Any] = {}
         self.folders = MemoryFolders()
         self._config = config
+        self._file = file
         self._forks = forks
         self._warmed = asyncio.Event()
         self._failure: ConfigError | None = None
@@ -60,6 +62,7 @@ class WarmProcess:
         loop = asyncio.get_running_loop()
         captured = self._config.log_format == "json"
         argument = {"config": self._config.for_engines, "memory": self.folders.path}
+        argument["file"] = self._file
         while self.state == "starting":
             await asyncio.sleep(self._delay)
             try:
