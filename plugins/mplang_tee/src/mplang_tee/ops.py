@@ -73,7 +73,7 @@ def _fits(op: Operation) -> bool:
     return isinstance(inner, TensorType) and inner.size < MAX_ELEMENTS
 
 
-def _told_by_size(op: Operation) -> SideChannels:
+def _size_of_result(op: Operation) -> SideChannels:
     """Return what the party of an enclave learns by the size of what it carries out of it."""
     is_tensor = isinstance(payload(cast(BaseType, op.inputs[0].type)), TensorType)
     return SideChannels() if is_tensor else SideChannels(sizes=(0,))
@@ -246,7 +246,7 @@ def release(x: TeeValueType) -> BaseType:
     total=_fits,
     effects=Effects.FRESH,
     execution_model="single_rank",
-    interfaces=(*AS_IT_WAS, SideChannelRule(_told_by_size)),
+    interfaces=(*AS_IT_WAS, SideChannelRule(_size_of_result)),
     targets=("handle",),
     inputs=(_INSIDE, _ENCLAVE_KEY),
     outputs=(_SEALED,),

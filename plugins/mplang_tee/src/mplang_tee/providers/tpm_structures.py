@@ -46,7 +46,7 @@ class Quoted(NamedTuple):
     digest: bytes
 
 
-class Reader:
+class StructureReader:
     """Reads a structure; numbers are big-endian.
 
     Args:
@@ -98,8 +98,8 @@ def read_key(data: bytes) -> AttestationKey:
     Raises:
         ValueError: it is none, or could sign anything, or leave its TPM.
     """
-    outer = Reader(data)
-    reader = Reader(outer.sized())
+    outer = StructureReader(data)
+    reader = StructureReader(outer.sized())
     outer.end()
     kind, _, attributes = reader.number(2), reader.number(2), reader.number(4)
     if attributes & ATTESTING != ATTESTING or attributes & DECRYPT:
@@ -116,7 +116,7 @@ def read_key(data: bytes) -> AttestationKey:
     return key
 
 
-def _rsa(reader: Reader) -> Any:
+def _rsa(reader: StructureReader) -> object:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
     bits, exponent = reader.number(2), reader.number(4) or EXPONENT
@@ -126,7 +126,7 @@ def _rsa(reader: Reader) -> Any:
     return RSAPublicNumbers(exponent, modulus).public_key()
 
 
-def _ecc(reader: Reader) -> Any:
+def _ecc(reader: StructureReader) -> object:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     curve, derivation = CURVES.get(reader.number(2)), reader.number(2)
@@ -143,7 +143,7 @@ def read_quote(message: bytes) -> Quoted:
     Raises:
         ValueError: it is none.
     """
-    reader = Reader(message)
+    reader = StructureReader(message)
     if (reader.number(4), reader.number(2)) != (GENERATED, ATTEST_QUOTE):
         raise ValueError("it is no quote that a TPM has made")
     reader.sized()  # name of the signer
@@ -172,7 +172,7 @@ def check_signature(key: AttestationKey, message: bytes, signature: bytes) -> No
     from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    reader = Reader(signature)
+    reader = StructureReader(signature)
     if (reader.number(2), reader.number(2)) != (key.scheme, ALG_SHA256):
         raise ValueError("it is signed by another algorithm than its key's with SHA-256")
     try:
