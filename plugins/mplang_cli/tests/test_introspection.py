@@ -331,7 +331,7 @@ def test_the_command_tells_errors_in_a_line():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("nope", r"no feop and no op 'nope': a name is FAMILY\.NAME, such as jax\.compile"),
+        ("xyzzy", r"no feop and no op 'xyzzy': a name is FAMILY\.NAME, such as jax\.compile"),
         ("simp.shufle_static", r"did you mean 'simp\.shuffle_static'"),
         pytest.param("jax.compil", r"did you mean 'jax\.compile'", marks=NEEDS_JAX),
         pytest.param(
