@@ -250,7 +250,9 @@ def needing(distribution: str, version: str) -> bytes:
 
 def test_a_package_that_is_missing_is_named_with_its_version():
     data = needing("mplang-moon", "1.2.3")
-    with pytest.raises(PluginLoadError, match=r"mplang-moon 1\.2\.3 \(moon\.attest\), not here; ask"):
+    with pytest.raises(
+        PluginLoadError, match=r"mplang-moon 1\.2\.3 \(moon\.attest\), not here; ask"
+    ):
         mp.artifact.load(data)
     shown = mp.artifact.inspect(data)
     assert shown.program is None
