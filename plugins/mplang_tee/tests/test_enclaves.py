@@ -332,6 +332,23 @@ def test_a_sealed_value_is_opened_where_it_was_sealed_for(sim):
         run(sim, lambda: program(1, "out"))
 
 
+def test_who_has_it_must_be_known():
+    """Nobody could verify the enclave for a value whose owner is known only when it runs."""
+    kind = mp.MPType(F64, None)
+    with pytest.raises(TraceError, match="known only at run time, so nobody can verify"):
+        traced(lambda x: mp.seal(x, to="T"), kind)
+
+
+@pytest.mark.needs("jax")
+def test_two_devices_at_one_party_are_two_enclaves():
+    devices = CLUSTER.model_dump()["devices"]
+    spec = mp.ClusterSpec(CLUSTER.nodes, devices | {"U": devices["T"]})
+    with mp.Simulator(spec) as sim, mp.with_ctx(sim):
+        inside = mp.seal(mp.put("B", X), to="T")
+        with pytest.raises(TraceError, match="no way from T .* to U"):
+            mp.seal(inside, to="U")
+
+
 def test_a_provider_that_is_not_installed():
     with pytest.raises(ConfigError, match=r"config\.provider: one of sgx, simulated, tdx, tpm"):
         cluster("moon")

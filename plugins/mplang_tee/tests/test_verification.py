@@ -12,7 +12,9 @@ import pytest
 from dcap_quotes import NOW, Platform
 from hypothesis import given, strategies as st
 from machines import Machine
+from mplang_crypto.ext import x25519_keypair
 from mplang_tee import find_provider, quoting, settings
+from mplang_tee.sealing import session_secret
 from mplang_tee.statement import SessionStatement, length_prefixed
 from mplang_tee.verification import verify
 from test_providers import platforms as platforms
@@ -111,8 +113,24 @@ def test_who_named_nothing_takes_nothing(tdx):
     quote = platform.quote(STATEMENT.digest())
     with pytest.raises(KernelError, match="not said what it takes for the enclave of cloud"):
         check(settings.TeeSettings(), STATEMENT, quote)
+    known = owner("tdx", expected)
     with pytest.raises(KernelError, match="takes no tpm for the enclave of cloud, but tdx"):
-        check(owner("tdx", expected), STATEMENT._replace(provider="tpm"), quote)
+        check(known, STATEMENT._replace(provider="tpm"), quote)
+    simulated = STATEMENT._replace(provider="simulated")
+    quote = find_provider("simulated").quote(None, simulated.digest())
+    with pytest.raises(KernelError, match="takes no simulated for the enclave of cloud, but tdx"):
+        check(known, simulated, quote)
+
+
+def test_a_key_of_low_order_gives_no_session():
+    with pytest.raises(KernelError, match="low order"):
+        session_secret(bytes(range(32)), bytes(32), b"statement")
+
+
+def test_each_statement_gives_another_key():
+    private, public = x25519_keypair()
+    keys = {session_secret(private, public, statement) for statement in (b"one", b"two")}
+    assert len(keys) == 2
 
 
 @given(st.lists(st.binary(max_size=4)), st.lists(st.binary(max_size=4)))

@@ -65,7 +65,7 @@ def _folders() -> list[Path]:
 def _below(folder: Path, others: Collection[Path]) -> Iterator[Path]:
     """Yield the files of a folder, or an archive; those of other folders of the path are theirs.
 
-    Links to folders are followed, once each.
+    Links to folders are yielded, and followed where nothing else has led there.
     """
     if folder.is_file():
         yield folder
@@ -76,13 +76,15 @@ def _below(folder: Path, others: Collection[Path]) -> Iterator[Path]:
             names.clear()
             continue
         seen.add(real)
-        names[:] = [name for name in names if name not in LEFT_OUT and here / name not in others]
-        yield from (here / name for name in files)
+        ours = (name for name in names if name not in LEFT_OUT and here / name not in others)
+        names[:] = sorted(ours)  # whichever of two links comes first
+        links = (name for name in names if (here / name).is_symlink())
+        yield from (here / name for name in (*files, *links))
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or of what a link without one points to."""
-    if path.is_symlink() and not path.exists():
+    """Return the SHA-256 of a file, or of what a link to something else says."""
+    if path.is_symlink() and not path.is_file():
         return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
     with path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -42,14 +42,13 @@ def verify(
     if known is None and provider != SIMULATED:
         raise KernelError(
             f"this party has not said what it takes for the enclave of {enclave}: name it under "
-            f"plugins.mplang-tee.settings.enclaves of its worker"
+            "plugins.mplang-tee.settings.enclaves of its worker"
         )
-    accepts = {} if known is None else known.accepted
-    expected = by.expects() if provider == SIMULATED else accepts.get(provider)
-    if expected is None:
+    expected = by.expects() if known is None else known.accepted.get(provider)
+    if known is not None and expected is None:
         raise KernelError(
             f"this party takes no {provider} for the enclave of {enclave}, but "
-            f"{', '.join(sorted(accepts)) or 'none'}"
+            f"{', '.join(sorted(known.accepted))}"
         )
     if by.is_insecure(expected) and not insecure:
         raise KernelError(
