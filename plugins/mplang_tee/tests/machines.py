@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mplang_testing.waiting import wait_until
 
@@ -16,6 +17,13 @@ import mplang_core as mp
 PCR = 16  # which a test may extend, and reset
 MEASURED = hashlib.sha256(b"a program").hexdigest()
 EXPECTED = hashlib.sha256(bytes(32) + bytes.fromhex(MEASURED)).hexdigest()
+
+
+NOBODY = 65_534
+UNPRIVILEGED: dict[str, Any] = (
+    {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+)
+"""Who runs a TPM and its tools: never root."""
 
 
 class Machine:
@@ -35,7 +43,12 @@ class Machine:
     def tool(self, name: str, *arguments: str) -> bytes:
         command = [name, "-T", self.tcti, *arguments]
         return subprocess.run(
-            command, cwd=self.folder, check=True, capture_output=True, stdin=subprocess.DEVNULL
+            command,
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            **UNPRIVILEGED,
         ).stdout
 
     def flush(self) -> None:
@@ -55,7 +68,9 @@ class Machine:
 
 @contextlib.contextmanager
 def machine(folder: Path) -> Iterator[Machine]:
-    """Start a TPM in a folder whose path is short, as sockets need."""
+    """Start a TPM in a folder whose path is short, as sockets need, for a user without rights."""
+    if UNPRIVILEGED:
+        os.chown(folder, NOBODY, NOBODY)
     at = [
         "--ctrl",
         f"type=unixio,path={folder}/tpm.ctrl",
@@ -66,6 +81,7 @@ def machine(folder: Path) -> Iterator[Machine]:
         ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={folder}", *at,
          "--flags", "not-need-init,startup-clear"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+        **UNPRIVILEGED,
     )  # fmt: skip
     try:
         wait_until(lambda: os.path.exists(folder / "tpm") and os.path.exists(folder / "tpm.ctrl"))
