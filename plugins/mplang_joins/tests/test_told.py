@@ -54,7 +54,12 @@ def sizes(monkeypatch):
 
 @pytest.mark.parametrize(
     ("protocol", "how"),
-    [("ABY3", "inner"), ("ABY3", "left"), ("SEMI2K", "anti"), ("CHEETAH", "inner")],
+    [
+        ("ABY3", "inner"),
+        ("ABY3", "left"),
+        ("SEMI2K", "anti"),
+        pytest.param("CHEETAH", "inner", marks=pytest.mark.long("it sorts nine times")),
+    ],
 )
 def test_messages_depend_on_no_row(sizes, protocol, how):
     seen = []

@@ -73,7 +73,12 @@ def sizes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "method"), [("ABY3", "radix"), ("SEMI2K", "radix"), ("CHEETAH", "network")]
+    ("protocol", "method"),
+    [
+        ("ABY3", "radix"),
+        ("SEMI2K", "radix"),
+        pytest.param("CHEETAH", "network", marks=pytest.mark.long("it sorts six times")),
+    ],
 )
 def test_messages_do_not_tell_how_many_rows_are_equal(sizes, protocol, method):
     seen = []

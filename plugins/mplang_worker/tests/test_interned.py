@@ -36,6 +36,7 @@ def growth(*, settled: bool) -> float:
     return float(found.stdout)
 
 
+@pytest.mark.long("a million strings")
 @pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="its interned strings stay for good")
 def test_a_process_does_not_grow_by_strings_that_nobody_keeps():
     assert growth(settled=False) > 1.5
