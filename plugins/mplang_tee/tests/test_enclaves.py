@@ -6,12 +6,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from machines import cluster
+from mplang_tee.ops import check_inside
 from mplang_tee.sessions import STATE
 from mplang_tee.types import EnclaveValue, TeeSealedType, TeeSessionKeyType, TeeValueType
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, DisclosureError, MPLangError, TraceError, WireError
-from mplang_core.ext import FeMeta, encode, meta_of, route
+from mplang_core.ext import (
+    Effects,
+    FeMeta,
+    OpDef,
+    Operation,
+    Value,
+    encode,
+    meta_of,
+    op_defs,
+    route,
+)
 
 CLUSTER = cluster()
 F64 = mp.TensorType("f64", (3,))
@@ -260,29 +271,30 @@ table<["id", "int64"]>
         mp.verify(mp.parse(text))
 
 
-def test_what_may_write_or_gives_no_plain_value_does_not_run_inside():
-    from mplang_tee.ops import check_inside
+PLAIN, INSIDE = Value(F64), Value(TeeValueType(F64, "tdx"))
+QUIET = {"effects": Effects.NONE, "reads": ()}
+OPS = {  # each with what it declares, takes and gives
+    "prints": ({"reads": ()}, PLAIN, PLAIN),
+    "reads": ({"effects": Effects.NONE}, PLAIN, PLAIN),
+    "sinks": (QUIET, PLAIN, None),
+    "wraps": (QUIET, PLAIN, INSIDE),
+    "unwraps": (QUIET, INSIDE, PLAIN),
+    "computes": (QUIET, PLAIN, PLAIN),
+}
+for name, (about, _, _) in OPS.items():
+    declared = OpDef(f"enclaves.{name}", lambda op, world: [F64], **about)
+    op_defs.add(declared.name, declared, provider="tests")
 
-    from mplang_core.ext import Effects, OpDef, Operation, Value, op_defs
 
-    plain, inside = Value(F64), Value(TeeValueType(F64, "tdx"))
-    quiet = {"effects": Effects.NONE, "reads": ()}
-    for name, about, takes, gives in (
-        ("prints", {"reads": ()}, (plain,), (plain,)),
-        ("reads", {"effects": Effects.NONE}, (plain,), (plain,)),
-        ("sinks", quiet, (plain,), ()),
-        ("wraps", quiet, (plain,), (inside,)),
-        ("unwraps", quiet, (inside,), (plain,)),
-        ("is_right", quiet, (plain,), (plain,)),
-    ):
-        opcode = f"enclaves.{name}"
-        op_defs.add(opcode, OpDef(opcode, lambda op, world: [F64], **about), provider="tests")
-        op = Operation(opcode, takes, gives, {})
-        if name == "is_right":
-            check_inside(op)
-            continue
-        with pytest.raises(TypeError, match=f"{opcode} does not run in an enclave"):
-            check_inside(op)
+@pytest.mark.parametrize("name", OPS)
+def test_what_may_write_or_gives_no_plain_value_does_not_run_inside(name):
+    _, takes, gives = OPS[name]
+    op = Operation(f"enclaves.{name}", (takes,), () if gives is None else (gives,), {})
+    if name == "computes":
+        check_inside(op)
+        return
+    with pytest.raises(TypeError, match=f"{op.opcode} does not run in an enclave"):
+        check_inside(op)
 
 
 @pytest.mark.parametrize(
