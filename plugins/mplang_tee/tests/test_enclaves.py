@@ -12,17 +12,7 @@ from mplang_tee.types import EnclaveValue, TeeSealedType, TeeSessionKeyType, Tee
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, DisclosureError, MPLangError, TraceError, WireError
-from mplang_core.ext import (
-    Effects,
-    FeMeta,
-    OpDef,
-    Operation,
-    Value,
-    encode,
-    meta_of,
-    op_defs,
-    route,
-)
+from mplang_core.ext import Effects, FeMeta, OpDef, Operation, Value, encode, meta_of, route
 
 CLUSTER = cluster()
 F64 = mp.TensorType("f64", (3,))
@@ -281,14 +271,13 @@ OPS = {  # each with what it declares, takes and gives
     "unwraps": (QUIET, INSIDE, PLAIN),
     "computes": (QUIET, PLAIN, PLAIN),
 }
-for name, (about, _, _) in OPS.items():
-    declared = OpDef(f"enclaves.{name}", lambda op, world: [F64], **about)
-    op_defs.add(declared.name, declared, provider="tests")
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_what_may_write_or_gives_no_plain_value_does_not_run_inside(name):
-    _, takes, gives = OPS[name]
+def test_what_may_write_or_gives_no_plain_value_does_not_run_inside(name, monkeypatch):
+    about, takes, gives = OPS[name]
+    declared = OpDef(f"enclaves.{name}", lambda op, world: [F64], **about)
+    monkeypatch.setattr("mplang_tee.ops.op_defs", {declared.name: declared})
     op = Operation(f"enclaves.{name}", (takes,), () if gives is None else (gives,), {})
     if name == "computes":
         check_inside(op)
