@@ -12,7 +12,17 @@ from mplang_tee.types import EnclaveValue, TeeSealedType, TeeSessionKeyType, Tee
 
 import mplang_core as mp
 from mplang_core.errors import ConfigError, DisclosureError, MPLangError, TraceError, WireError
-from mplang_core.ext import Effects, FeMeta, OpDef, Operation, Value, encode, meta_of, route
+from mplang_core.ext import (
+    Effects,
+    FeMeta,
+    ObservedWorker,
+    OpDef,
+    Operation,
+    Value,
+    encode,
+    meta_of,
+    route,
+)
 
 CLUSTER = cluster()
 F64 = mp.TensorType("f64", (3,))
@@ -348,6 +358,21 @@ def test_two_devices_at_one_party_are_two_enclaves():
         inside = mp.seal(mp.put("B", X), to="T")
         with pytest.raises(TraceError, match="no way from T .* to U"):
             mp.seal(inside, to="U")
+
+
+@pytest.mark.parametrize(
+    ("provider", "match"), [("tdx", "this worker is no enclave"), ("simulated", "proves nothing")]
+)
+def test_only_who_is_insecure_takes_a_simulated_enclave(provider, match, monkeypatch):
+    """A backend without native processes is no simulator for that."""
+
+    class Careful(ObservedWorker):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **{**options, "insecure": False})
+
+    monkeypatch.setattr("mplang_simulator.host.ObservedWorker", Careful)
+    with mp.Simulator(cluster(provider)) as sim, pytest.raises(MPLangError, match=match):
+        mp.evaluate(sim, lambda: mp.seal(mp.put("B", X), to="T"))
 
 
 def test_a_provider_that_is_not_installed():

@@ -16,6 +16,7 @@ from mplang_tee.ops import HELLO
 from mplang_tee.provider import find_provider
 from mplang_tee.quoting import ask_for_quote
 from mplang_tee.sealing import open_value, seal_value, session_secret
+from mplang_tee.service import TeeService
 from mplang_tee.statement import SessionStatement
 from mplang_tee.types import (
     FILES_BYTES,
@@ -94,10 +95,18 @@ def _answered(ctx: KernelContext, owner: int, enclave: int, provider: str) -> Se
     return SessionKey(TeeEnclaveKeyType(provider), secret)
 
 
+def _is_simulated(ctx: KernelContext) -> bool:
+    """Return whether any enclave is taken for a simulated one, as in a simulator.
+
+    A backend whose kernels call libraries in their own process is no simulator for that.
+    """
+    party = ctx.interpreter
+    return bool(party.insecure) and getattr(party, "natives", None) is None
+
+
 def _quote(ctx: KernelContext, provider: str, report: bytes) -> bytes:
-    simulated = find_provider(SIMULATED)
-    if native_calls(ctx) is None or provider == SIMULATED:  # a simulator has no enclave
-        return simulated.quote(None, report)
+    if provider == SIMULATED or _is_simulated(ctx):
+        return find_provider(SIMULATED).quote(None, report)
     try:
         return ask_for_quote(provider, report)
     except KernelError as error:
@@ -106,15 +115,16 @@ def _quote(ctx: KernelContext, provider: str, report: bytes) -> bytes:
 
 
 def _verify(ctx: KernelContext, statement: SessionStatement, quote: bytes) -> None:
-    natives: NativeCalls | None = native_calls(ctx)
-    if natives is None:
+    report = statement.digest()
+    if _is_simulated(ctx):
         simulated = find_provider(SIMULATED)
-        simulated.verify(simulated.expects(), quote, statement.digest(), int(time.time()))
+        simulated.verify(simulated.expects(), quote, report, int(time.time()))
         return
     about = {"enclave": statement.enclave, "provider": statement.provider}
-    buffers = [statement.files, statement.digest(), quote]
+    buffers = [statement.files, report, quote]
+    service: NativeCalls | TeeService = native_calls(ctx) or TeeService(ctx.interpreter.insecure)
     try:
-        answer, _ = natives.call(ctx.run, "verify", about, buffers)
+        answer, _ = service.call(ctx.run, "verify", about, buffers)
     except KernelError as error:  # which has no data of anybody
         log.warning("run %s: %s", ctx.run, error)
         raise
@@ -182,7 +192,7 @@ def run(ctx: KernelContext, *operands: Any, provider: str) -> Any:
         KernelError: an op inside failed.
     """
     plain = [each.plain if isinstance(each, EnclaveValue) else each for each in operands]
-    if native_calls(ctx) is None:
+    if _is_simulated(ctx):
         made = ctx.run_region("do", plain)
     else:
         try:

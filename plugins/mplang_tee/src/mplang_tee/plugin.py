@@ -13,6 +13,7 @@ from mplang_core.ext import (
     Feop,
     KernelContext,
     KernelSpec,
+    MPLangError,
     NativeParty,
     NativeService,
     NativeSpec,
@@ -33,7 +34,7 @@ def late(name: str) -> Callable[..., Any]:
 def _serve(party: NativeParty) -> NativeService:
     from mplang_tee.service import TeeService
 
-    return TeeService(insecure=party.insecure)
+    return TeeService(party.insecure)
 
 
 SERVICE = NativeSpec(_serve, links=False)
@@ -71,8 +72,11 @@ def mplang_dialects() -> Sequence[Dialect]:
 @hookimpl
 def mplang_kernels() -> Sequence[KernelSpec]:
     """Return the kernels; quotes of peers are read in a process of its own."""
-    names = ("attest", "seal", "open", "hold", "release", "reseal", "unseal", "run")
-    return [KernelSpec([f"tee.{name}"], late(name), native="tee") for name in names]
+    names = ("seal", "open", "hold", "release", "reseal", "unseal", "run")
+    return [
+        KernelSpec(["tee.attest"], late("attest"), native="tee"),
+        *(KernelSpec([f"tee.{name}"], late(name)) for name in names),
+    ]
 
 
 @hookimpl
@@ -100,5 +104,10 @@ def mplang_doctor() -> Sequence[Check]:
     """Check that the providers that are installed load."""
     from mplang_tee.provider import find_provider, provider_names
 
-    loaded = [find_provider(name).name for name in provider_names()]
-    return [Check("Providers of attestation load", bool(loaded), ", ".join(loaded))]
+    def check(name: str) -> Check:
+        try:
+            return Check(f"{name} loads", True, find_provider(name).doc)
+        except MPLangError as error:  # of one package; the others are there all the same
+            return Check(f"{name} loads", False, str(error))
+
+    return [check(name) for name in provider_names()]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mplang_core.ext import Answer, KernelError
+from mplang_core.ext import Answer, Buffer, KernelError
 from mplang_tee import settings
 from mplang_tee.provider import REPORT_BYTES
 from mplang_tee.types import FILES_BYTES
@@ -22,11 +22,11 @@ class TeeService:
         insecure: whether its worker takes what proves nothing.
     """
 
-    def __init__(self, *, insecure: bool) -> None:
+    def __init__(self, insecure: bool) -> None:
         self._insecure = insecure
 
     def call(
-        self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[memoryview]
+        self, run: str, method: str, args: Mapping[str, Any], buffers: Sequence[Buffer]
     ) -> Answer:
         """Verify the quote of an enclave.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
 
 from mplang_core import BaseType, Form
@@ -110,7 +110,7 @@ def _checked_provider(name: object) -> None:
 
 
 class _OfProvider(BaseType):
-    """Type that has a provider as its only parameter."""
+    """Type of something of a provider; its parameters are its fields."""
 
     __slots__ = ()
 
@@ -120,47 +120,39 @@ class _OfProvider(BaseType):
         _checked_provider(self.provider)
 
     def params(self) -> tuple[Any, ...]:
-        """Return the provider."""
-        return (self.provider,)
+        """Return the fields, in their order."""
+        return tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]
 
     @classmethod
     def from_params(cls, params: Sequence[Any]) -> Self:
         """Construct the type from the result of :meth:`params`."""
-        if len(params) != 1:
-            raise ValueError(f"{cls.name} has a provider")
+        wanted = [each.name for each in fields(cls)]  # type: ignore[arg-type]
+        if len(params) != len(wanted):
+            raise ValueError(f"{cls.name} has {', '.join(wanted)}, got {len(params)} parameters")
         return cls(*params)
 
     def mismatch(self, value: Any) -> str | None:
         """Compare the type of a value."""
-        return _mismatch(self, value)
+        got = getattr(value, "type", None)
+        return None if got == self else f"expected {self}, got {got or type(value).__name__}"
 
 
-class _Around(BaseType):
-    """Type of a value of another type, and a provider."""
+class _Around(_OfProvider):
+    """Type of a value of another type."""
 
     __slots__ = ()
 
     inner: BaseType
-    provider: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.inner, BaseType) or self.inner.form is not Form.PLAIN:
             raise ValueError(f"what is in an enclave is plain there, got {self.inner}")
-        _checked_provider(self.provider)
+        _OfProvider.__post_init__(self)
 
     @property
     def protocol(self) -> str:
         """The provider, which rows and rules name so."""
         return self.provider
-
-    def mismatch(self, value: Any) -> str | None:
-        """Compare the type of a value."""
-        return _mismatch(self, value)
-
-
-def _mismatch(kind: BaseType, value: Any) -> str | None:
-    got = getattr(value, "type", None)
-    return None if got == kind else f"expected {kind}, got {got or type(value).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +176,6 @@ class TeeValueType(_Around):
 
     inner: BaseType
     provider: str
-
-    def params(self) -> tuple[Any, ...]:
-        """Return the type of the value, and the provider."""
-        return (self.inner, self.provider)
-
-    @classmethod
-    def from_params(cls, params: Sequence[Any]) -> Self:
-        """Construct the type from the result of :meth:`params`."""
-        if len(params) != 2:
-            raise ValueError(f"{cls.name} has the type of a value, and a provider")
-        return cls(*params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +204,6 @@ class TeeSealedType(_Around):
         _Around.__post_init__(self)
         if self.way not in ("in", "out"):
             raise ValueError(f"a value is sealed on its way in or out, got {self.way!r}"[:200])
-
-    def params(self) -> tuple[Any, ...]:
-        """Return the type of the value, the provider, and the way."""
-        return (self.inner, self.provider, self.way)
-
-    @classmethod
-    def from_params(cls, params: Sequence[Any]) -> Self:
-        """Construct the type from the result of :meth:`params`."""
-        if len(params) != 3:
-            raise ValueError(f"{cls.name} has the type of a value, a provider, and a way")
-        return cls(*params)
 
     def reader(self, party: str) -> str:
         """Return who reads it at a party; see :class:`mplang_analysis.ext.ReadInside`."""
