@@ -7,7 +7,8 @@ import toy
 
 import mplang_core as mp
 from mplang_core.errors import PartyError, TraceError
-from mplang_core.feop import unflatten
+from mplang_core.ext import Level, OpDef, op_defs
+from mplang_core.feop import PFunction, unflatten
 
 BOTH, P0 = mp.Mask(0b11), mp.Mask(0b01)
 CLUSTER = mp.ClusterSpec.simple(2)
@@ -121,3 +122,36 @@ def test_an_unknown_mask_stays_unknown_or_is_named_and_checked(simulate, mode):
 
     sim = simulate(2)
     assert mp.fetch(sim, mp.evaluate(sim, program, mode=mode)) == ([None, 4], [None, 4])
+
+
+# -- an op with regions
+
+op_defs.add(
+    "demo.again",
+    OpDef("demo.again", lambda op, world: [op.inputs[0].type], regions={"do": Level.LOCAL}),
+    provider="tests",
+    override=True,
+)
+
+
+@mp.kernel("demo.again")
+def again(ctx, x):
+    """Run the region, and once more on what it gives."""
+    (once,) = ctx.run_region("do", [x])
+    (twice,) = ctx.run_region("do", [once], turn=1)
+    return twice
+
+
+def test_an_op_with_a_region_is_applied_like_any_other(simulate, mode):
+    def program():
+        x = mp.constant(3)
+        body = mp.TraceContext(CLUSTER, mp.cur_ctx(), local=True)
+        param = body.parameter(x.base_type)
+        with mp.with_ctx(body):
+            (out,) = mp.peval(toy.add(param, param).pfunc, [param, param])
+        body.graph.outputs = [out.value]
+        pfunc = PFunction("demo.again", (x.base_type,), (x.base_type,), {}, {"do": body.graph})
+        return mp.peval(pfunc, [x], P0)[0]
+
+    sim = simulate(2)
+    assert mp.fetch(sim, mp.evaluate(sim, program, mode=mode))[0] == 12
