@@ -47,6 +47,11 @@ CASES = {
     "interpolate": (FM128, lambda a, b: jnp.linspace(a, b, 4), *np.float32([0, 300])),
     "divide_integers": (FM64, jax.lax.div, np.int32([10**9]), np.int32([10])),
     "divide_by_constants": (FM64, lambda x: x / 40_000, f32(2e6)),
+    "divide_by_bounded": (
+        Target("CHEETAH", "FM128", 40),
+        lambda x: x / (jnp.exp(-jnp.abs(x)) + 1),
+        f32(3, -2),
+    ),
     "divide_widely": (FM64, lambda x, y: x / y, f32(3e6), f32(1e6)),
     "write_functions": (FM128, jnp.tanh, f32(-3, 0.5)),
     "write_roots": (FM64, jnp.sqrt, f32(1e6)),
@@ -78,6 +83,7 @@ def test_what_a_pass_writes(name):
 ORACLES = {
     **CASES,
     "find_logistic": None,  # for speed
+    "divide_by_bounded": None,  # likewise
     "scan_in_steps": None,  # for memory, below
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise

@@ -74,6 +74,7 @@ from mplang_analysis.lineage import (
 from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
+from mplang_analysis.network import Link, Network, network_of
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
@@ -156,11 +157,13 @@ __all__ = [
     "Label",
     "Lineage",
     "LineageRule",
+    "Link",
     "LinkCost",
     "LoopRounds",
     "Mark",
     "Matches",
     "Memory",
+    "Network",
     "Node",
     "NumberStatus",
     "OpCount",
@@ -228,6 +231,7 @@ __all__ = [
     "kinds_of",
     "labels_of",
     "lines_digest",
+    "network_of",
     "numbers_within",
     "ops_among",
     "own",

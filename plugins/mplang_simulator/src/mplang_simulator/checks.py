@@ -29,14 +29,16 @@ class Meetings:
 
     Args:
         mode: ``"warn"`` collects findings for :meth:`warn`; ``"raise"`` ends the run.
+        budget: how long the op that gave a wrong number may be searched for, in times of the run.
 
     Attributes:
         mode: that mode.
+        budget: that budget.
         told: what a kernel has told already and need not examine again.
     """
 
-    def __init__(self, mode: CheckMode) -> None:
-        self.mode = mode
+    def __init__(self, mode: CheckMode, budget: float = 1.0) -> None:
+        self.mode, self.budget = mode, budget
         self.told: set[Any] = set()
         self._lock = threading.Lock()
         self._meetings: dict[str, _Meeting] = {}

@@ -52,6 +52,9 @@ class Simulator(ObservedHost):
         check_numbers: whether approximate engines are checked against float64.
             ``"warn"`` or ``True`` shows a :class:`mplang_core.errors.PrecisionWarning` at the line
             that gives a wrong number, ``"raise"`` ends the run, ``False`` saves the time.
+        check_budget: how long the op that gave a wrong number may be searched for, in times of the
+            run that gave it; ten seconds are allowed in any case, and none by 0. What is left out
+            is told.
         data: the data sets of the parties, by party and by name: frames, arrays, paths, or the
             fields of a worker's catalogue. Needs ``mplang-data``.
         engines: by party the database that its worker reads, such as ``{"bank": "postgresql"}``: a
@@ -76,6 +79,7 @@ class Simulator(ObservedHost):
         timeout: float = 60.0,
         mode: Mode = "standard",
         check_numbers: Check = "warn",
+        check_budget: float = 1.0,
         data: Mapping[str, Mapping[str, Any]] | None = None,
         engines: Mapping[str, str] | None = None,
         sink: str | os.PathLike[str] | None = None,
@@ -91,7 +95,7 @@ class Simulator(ObservedHost):
             self.catalogue, self._data = _data_sets(data or {}, self.names, engines)
         if sink is not None:
             self._open_storage()
-        self._checks = _checks(check_numbers)
+        self._checks = _checks(check_numbers, check_budget)
         self._memory = Memory()
         self._generation = 0
         self._closed = False
@@ -237,12 +241,14 @@ class Simulator(ObservedHost):
                 self._storage.close()
 
 
-def _checks(wanted: Check) -> Meetings | None:
+def _checks(wanted: Check, budget: float) -> Meetings | None:
     if wanted not in (True, False, "warn", "raise"):
         raise ConfigError(f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}")
+    if not budget >= 0:
+        raise ConfigError(f"check_budget is a number of times, 0 or more, got {budget!r}")
     if wanted is False:
         return None
-    return Meetings("raise" if wanted == "raise" else "warn")
+    return Meetings("raise" if wanted == "raise" else "warn", budget)
 
 
 def _data_sets(

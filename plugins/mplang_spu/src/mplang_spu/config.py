@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal, TypeAlias
 
+from mplang_analysis import Link
 from pydantic import Field
 
 from mplang_core import Mask
@@ -34,14 +35,23 @@ class SpuConfig(StrictModel):
         fxp_fraction_bits: fraction bits f of a fixed-point number; the default is 40 of 128, 18 of
             64, 8 of 32. Numbers are below 2^(bits - 2 - f), products below 2^(bits - 2 - 2f):
             7.7e25 and 7.0e13 in FM128, 1.8e13 and 6.7e7 in FM64.
-        sigmoid_mode: approximation of the logistic function: ``real`` is exact to the fixed point,
-            ``seg3`` and ``mm1`` are coarse and fast.
-        exp_mode: approximation of the exponential function: ``pade`` has a relative error of about
-            1e-4; ``taylor``, libspu's ``default``, 0.8 % at 2, 3.0 % at 4, 23.9 % at 12.
+        sigmoid_mode: approximation of the logistic function: ``products`` of mplang's own has an
+            error of 2e-7 in FM128; ``real``, libspu's ``default``, has 2e-5, and takes two to six
+            times as long; ``seg3`` and ``mm1`` are coarse.
+        exp_mode: approximation of the exponential function: ``products`` of mplang's own has an
+            error of 2e-6 in FM128; ``pade``, which smaller fields have for numbers of either sign,
+            a relative error of about 1e-4; ``taylor``, libspu's ``default``, 0.8 % at 2, 3.0 % at
+            4, 23.9 % at 12.
         sort_method: how secret rows are sorted. Messages of ``radix`` and ``network`` do not depend
             on data; ``radix`` takes a shuffle, which CHEETAH has not, where it costs twelve times
             as much as ``network``. ``quick`` opens comparisons of rows that were shuffled and are
             told apart by their places. The default is libspu's: radix, and quick on CHEETAH.
+        ot: oblivious transfers of CHEETAH, which compare: ``softspoken`` is set up at once, and
+            sends more than ten megabytes for 16,384 comparisons; ``ferret`` takes seconds to set
+            up, and sends a tenth. ``auto``, the default, begins with the former, and takes the
+            latter where what a session compares is worth it on the ``link``.
+        link: the network between the members: ``lan``, the default, ``wan``, or its figures, as
+            ``{rtt: 20, rate: 100}``, in milliseconds and megabits a second.
         use_mplang_channel: whether SPU's messages go through the workers' communicator, which needs
             no further port; the default, but on a simulator, which has links in memory.
             ``MPLANG_SPU_USE_CHANNELS`` in a worker's environment takes precedence.
@@ -57,9 +67,11 @@ class SpuConfig(StrictModel):
     fxp_fraction_bits: int = Field(
         default_factory=lambda data: FRACTION_BITS[data.get("field", "FM128")], ge=1
     )
-    sigmoid_mode: Literal["default", "real", "seg3", "mm1"] = "default"
-    exp_mode: Literal["default", "pade", "taylor"] = "pade"
+    sigmoid_mode: Literal["products", "default", "real", "seg3", "mm1"] = "products"
+    exp_mode: Literal["products", "default", "pade", "taylor"] = "products"
     sort_method: Literal["quick", "radix", "network"] | None = None
+    ot: Literal["auto", "ferret", "softspoken"] | None = None
+    link: Link | None = None
     use_mplang_channel: bool | None = None
     brpc_addresses: tuple[Address, ...] | None = None
     parties: tuple[int, ...] = ()
@@ -146,6 +158,8 @@ def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
             f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.field}, "
             f"so at most {BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
         )
+    if config.ot is not None and protocol != "CHEETAH":
+        raise ValueError(f"field 'ot': {protocol} has no oblivious transfers; CHEETAH has")
     addresses = config.brpc_addresses
     if addresses is not None and not len(addresses) == len(set(addresses)) == n:
         raise ValueError(

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +20,13 @@ from mplang_stablehlo import read
 
 from mplang_spu import linear_algebra
 from mplang_spu.compiler import compile_text
-from mplang_spu.libspu import Io, libspu
+from mplang_spu.libspu import Io, libspu, version
 from mplang_spu.link import LinkCommunicator
 from mplang_spu.lowering import BadConstant, Lowered, Target, lower
 from mplang_spu.lowering.lookups import MAX_COMPARED
+from mplang_spu.oblivious_transfer import Way
 from mplang_spu.share_type import MAX_CODE
+from mplang_spu.target import PRODUCTS
 
 CACHED = 256  # compiled programs, and small public arrays, kept by this process
 
@@ -201,16 +204,30 @@ _CHOICES = (
 )
 """Settings of :class:`SpuConfig` that are a choice, with libspu's names for the field and type."""
 
+_BESIDE_PRODUCTS = {"sigmoid_mode": "default", "exp_mode": "pade"}
+"""What libspu takes where products do not do."""
 
-def runtime_config(config: Mapping[str, Any]) -> Any:
-    """Return libspu's form of a configuration."""
+
+def runtime_config(config: Mapping[str, Any], ot: Way = "softspoken") -> Any:
+    """Return libspu's form of a configuration.
+
+    Args:
+        config: of the device.
+        ot: how CHEETAH makes oblivious transfers.
+
+    Raises:
+        RuntimeError: this build of libspu does not know the way.
+    """
     made = libspu.RuntimeConfig()
+    ways = {"cheetah_2pc_config": {"ot_kind": f"YACL_{ot.capitalize()}"}}
+    if not made.ParseFromJsonString(json.dumps(ways)):  # it keeps its own choice, without an error
+        raise RuntimeError(f"libspu {version} does not know oblivious transfers by {ot}")
     made.protocol = getattr(libspu.ProtocolKind, config["protocol"])
     made.field = getattr(libspu.FieldType, config["field"])
     made.fxp_fraction_bits = config["fxp_fraction_bits"]
     for name, field, enum in _CHOICES:
-        choice = config.get(name, "default")
-        if choice != "default":
+        choice = _BESIDE_PRODUCTS[name] if config.get(name) == PRODUCTS else config.get(name)
+        if choice not in (None, "default"):
             prefix = name.partition("_")[0].upper()
             value = getattr(getattr(libspu.RuntimeConfig, enum), f"{prefix}_{choice.upper()}")
             setattr(made, field, value)
@@ -261,15 +278,20 @@ class Engine:
     Args:
         link: to the other members.
         config: protocol, field and precision.
+        ot: how CHEETAH makes oblivious transfers, which it sets up when it first needs them.
 
     Attributes:
         name: of its link.
+        ot: how it makes oblivious transfers.
+        compared: how many comparisons the jobs of its members have taken as long as.
     """
 
-    def __init__(self, link: LinkCommunicator, config: Mapping[str, Any]) -> None:
-        self.name = link.name
+    def __init__(
+        self, link: LinkCommunicator, config: Mapping[str, Any], ot: Way = "softspoken"
+    ) -> None:
+        self.name, self.ot, self.compared = link.name, ot, 0.0
         self._link: LinkCommunicator | None = link
-        self._runtime = libspu.RuntimeWrapper(link.lctx, runtime_config(config))
+        self._runtime = libspu.RuntimeWrapper(link.lctx, runtime_config(config, ot))
         self._busy = threading.Lock()
 
     def acquire(self, tag_prefix: str, timeout: float = 0) -> bool:

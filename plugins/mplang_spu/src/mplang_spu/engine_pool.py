@@ -9,22 +9,25 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from mplang_analysis import differences
+from mplang_analysis import Network, differences, network_of
 
 from mplang_core import Mask
 from mplang_core.ext import AdmissionError, Communicator, RunError
 from mplang_spu.config import ENV, admit_protocol
 from mplang_spu.engine import Engine
 from mplang_spu.link import LinkCommunicator, Mode, choose
+from mplang_spu.oblivious_transfer import Way, cheapest_way
 from mplang_spu.process_exit import awaited_at_exit
 from mplang_spu.public import digest_of
 
 PROCESS = uuid.uuid4().hex  # memory links connect threads of one process only
 
 PUBLIC = "public operands"
+
+MANY = 1e18  # comparisons, beyond what anybody runs
 
 _listening: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
 
@@ -65,6 +68,7 @@ class Job:
             ends the process if they run different programs, or shares in different storages.
         storages: the storage of each operand, ``None`` for a public one.
         public: the operands that all members know.
+        comparisons: what the code takes as long as, see :func:`comparisons_in`.
     """
 
     key: str
@@ -73,6 +77,7 @@ class Job:
     program: str
     storages: Sequence[str | None]
     public: Sequence[np.ndarray[Any, Any]] = ()
+    comparisons: float = 0.0
 
     @property
     def run(self) -> str:
@@ -91,10 +96,11 @@ class Job:
 def acquire_engine(party: Party, job: Job) -> Iterator[Engine]:
     """Acquire a party's engine for one job.
 
-    A link is cheap, but protocols set up state on it (CHEETAH: about a second), so engines are
+    A link is cheap, but protocols set up state on it (CHEETAH: up to seconds), so engines are
     reused. After a failed job an engine is discarded, maybe at some members only. So before each
     job the members exchange the names of their links, and open a new one unless all names are
-    equal. Concurrent jobs use separate engines.
+    equal, or if CHEETAH is to make its oblivious transfers in another way from now on. What is
+    held on the former one stays there. Concurrent jobs use separate engines.
 
     Args:
         party: this party.
@@ -115,12 +121,15 @@ def acquire_engine(party: Party, job: Job) -> Iterator[Engine]:
     if engine is not None and not engine.acquire(job.key):
         engine = None
     try:
-        settings = {**_settings(mode, job.config), **job.content}
-        if not _holds_same_link(party, job, settings, engine.name if engine else ""):
+        before = ("", 0.0) if engine is None else (engine.name, engine.compared)
+        offer = Offer(before[0], before[1] + job.comparisons, _settings(mode, job))
+        same, compared = _agree(party, job, offer)
+        ot = _way(job.config, compared, mode, engine if same else None)
+        if engine is None or not same or engine.ot != ot:
             if engine is not None:
-                engine.close()
-            engine = _create_engine(party, job, mode)
-        assert engine is not None
+                _leave(engine, same)
+            engine = _create_engine(party, job, mode, ot)
+        engine.compared = compared
         with awaited_at_exit(job.key, len(job.parties) if mode == "memory" else None):
             yield engine
     except BaseException:
@@ -148,27 +157,58 @@ def _admit(mode: Mode, insecure: bool) -> None:
         )
 
 
-def _settings(mode: Mode, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that must be equal at all members."""
+def _way(config: Mapping[str, Any], compared: float, mode: Mode, engine: Engine | None) -> Way:
+    """Return how CHEETAH makes oblivious transfers from now on: all members find the same."""
+    chosen: Way | Literal["auto"] = config.get("ot") or "auto"
+    if chosen != "auto":
+        return chosen
+    if engine is not None and (engine.ot == "ferret" or mode == "brpc"):  # one at an address
+        return engine.ot
+    link = config.get("link")
+    network = network_of(Network(**link) if isinstance(link, Mapping) else link)
+    return cheapest_way(network, compared)
+
+
+def _leave(engine: Engine, holds_shares: bool) -> None:
+    """Give an engine up; one that works keeps the shares of this run, and is gone with them."""
+    if holds_shares:
+        engine.release()
+    else:
+        engine.close()
+
+
+def _settings(mode: Mode, job: Job) -> dict[str, str]:
+    """Return the settings and contents that must be equal at all members."""
     way = f"memory of process {PROCESS}" if mode == "memory" else mode
-    return {"link": way, **{key: str(value) for key, value in sorted(config.items())}}
+    config = {key: str(value) for key, value in sorted(job.config.items())}
+    return {"link": way, **config, **job.content}
 
 
-def _holds_same_link(party: Party, job: Job, settings: Mapping[str, str], name: str) -> bool:
-    """Return whether all members hold the link of this name.
+class Offer(NamedTuple):
+    """What a member says before a job.
+
+    Attributes:
+        link: the name of the link that it has; empty if it has none.
+        compared: the comparisons of its jobs, this one included.
+        settings: what must be equal at all members.
+    """
+
+    link: str
+    compared: float
+    settings: Mapping[str, str]
+
+
+def _agree(party: Party, job: Job, mine: Offer) -> tuple[bool, float]:
+    """Return whether all members hold the link of one name, and the most that one has compared.
 
     Raises:
         RunError: the members' settings differ.
     """
-    mine = json.dumps([name, settings]).encode()
     # receive from all before raising, so that all members fail for the same reason
-    replies = _exchange(party, job, "link", mine)
-    if all(isinstance(other, bytes) and other == mine for other in replies.values()):
-        return name != ""
-    by_rank = {rank: _parse_settings(other) for rank, other in replies.items()} | {
-        party.rank: settings
-    }
-    table = differences({f"party {rank}": by_rank[rank] for rank in sorted(by_rank)})
+    replies = _exchange(party, job, "link", json.dumps(mine).encode())
+    offers = {rank: _parse_offer(reply) for rank, reply in replies.items()} | {party.rank: mine}
+    by_rank = {rank: offers[rank].settings for rank in sorted(offers)}
+    table = differences({f"party {rank}": each for rank, each in by_rank.items()})
     if table and len({each.get(PUBLIC) for each in by_rank.values()}) > 1:
         raise RunError(
             "the members of this SPU have other values of what is public to it, which would make a "
@@ -181,7 +221,8 @@ def _holds_same_link(party: Party, job: Job, settings: Mapping[str, str], name: 
             "give brpc_addresses where it is 0; programs and the storages of shares differ where "
             f"a party or the coordinator is dishonest:\n{table}"
         )
-    return False
+    same = mine.link != "" and all(each.link == mine.link for each in offers.values())
+    return same, max(each.compared for each in offers.values())
 
 
 def _exchange(party: Party, job: Job, topic: str, mine: bytes) -> dict[int, Any]:
@@ -193,21 +234,22 @@ def _exchange(party: Party, job: Job, topic: str, mine: bytes) -> dict[int, Any]
     return {rank: comm.recv(rank, key) for rank in others}
 
 
-def _parse_settings(message: Any) -> dict[str, str]:
+def _parse_offer(message: Any) -> Offer:
     try:
-        _, settings = json.loads(message)
-        return {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
-    except (TypeError, ValueError, AttributeError):
-        return {"link": "nothing of use"}
+        link, compared, settings = json.loads(message)
+        texts = {str(key)[:100]: str(value)[:100] for key, value in settings.items()}
+        return Offer(str(link), max(0.0, min(float(compared), MANY)), texts)  # 0 for NaN
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        return Offer("", 0.0, {"link": "nothing of use"})
 
 
-def _create_engine(party: Party, job: Job, mode: Mode) -> Engine:
+def _create_engine(party: Party, job: Job, mode: Mode, ot: Way) -> Engine:
     """Create an engine for this job, on a new link named by the job's key."""
     parties, config = job.parties, job.config
     options: dict[str, Any] = {"name": job.key, "timeout": party.timeout}
     if mode == "channels":
         link = LinkCommunicator(party.rank, comm=party.communicator, spu_mask=parties, **options)
-        engine = Engine(link, config)
+        engine = Engine(link, config, ot)
     else:
         addresses = config.get("brpc_addresses") or [f"P{rank}" for rank in parties]
         mine = parties.global_to_relative_rank(party.rank)
@@ -215,7 +257,7 @@ def _create_engine(party: Party, job: Job, mode: Mode) -> Engine:
             _release_address(addresses[mine], party.timeout)
             _exchange(party, job, "free", b"!")  # connecting earlier would reach the old link
         link = LinkCommunicator(mine, addresses, mem_link=mode == "memory", **options)
-        engine = Engine(link, config)
+        engine = Engine(link, config, ot)
         if mode == "brpc":
             _listening[addresses[mine]] = engine
     engine.acquire(job.key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -11,8 +12,9 @@ import numpy as np
 from mplang_core import FeSignature, Mask, registry
 from mplang_core.ext import AdmissionError, Diagnostic, KernelContext, RunError
 from mplang_spu import public_part, reconstruction
-from mplang_spu.config import admit_protocol
+from mplang_spu.config import BITS, admit_protocol
 from mplang_spu.held_shares import native_spu
+from mplang_spu.oblivious_transfer import comparisons_in
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
@@ -204,13 +206,16 @@ def _run_here(
 
     storages = [arg.storage if isinstance(arg, SpuShare) else None for arg in args]
     public = [np.asarray(arg) for arg in args if not isinstance(arg, SpuShare)]
-    job = Job(ctx.key, parties, config, compiled.digest, storages, public)
+    comparisons = comparisons_in(compiled.code, BITS[config["field"]])
+    job = Job(ctx.key, parties, config, compiled.digest, storages, public, comparisons)
     with acquire_engine(ctx.interpreter, job) as runtime:
         operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))
+        begin = time.perf_counter()
         pieces = runtime.run(compiled.code, operands, len(ctx.step.outs))
+        seconds = time.perf_counter() - begin
     if ctx.interpreter.checks is not None:
         given = [_load(ctx, arg, parties, config) for arg in args]
-        _check(ctx, args, given, pieces, code, config)
+        _check(ctx, args, given, pieces, code, config, seconds)
     return [
         conversion.from_libspu(piece, cast(ShareType, kind))
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
@@ -224,6 +229,7 @@ def _check(
     made: Sequence[Any],
     code: bytes,
     config: Mapping[str, Any],
+    seconds: float,
 ) -> None:
     """Compare the results with float64 in a simulator.
 
@@ -245,8 +251,9 @@ def _check(
             public,
             [operands for operands, _ in of_members],
             [results for _, results in of_members],
+            seconds,
         )
-        return check(job, checks.told if checks.mode == "warn" else set())
+        return check(job, checks.told if checks.mode == "warn" else set(), checks.budget)
 
     checks.meet(ctx.key, ctx.interpreter.rank, len(members), (given, made), compare)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeInt
@@ -127,8 +128,7 @@ class Run(Request):
             RunError: there is no such device.
         """
         try:
-            settings = tuple(sorted((key, _fixed(value)) for key, value in self.config.items()))
-            return _like(settings, self.members)
+            return _like(json.dumps(self.config, sort_keys=True), self.members)
         except (TypeError, ValueError) as error:
             raise RunError(f"there is no such SPU: {error}") from error
 
@@ -155,10 +155,7 @@ class Fetch(Request):
     share: NonNegativeInt
 
 
-def _fixed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 @functools.lru_cache(maxsize=64)
-def _like(config: tuple[tuple[str, Any], ...], members: Mask) -> ShareType:
-    return ShareType.of(TensorType("f32"), resolve_config(SpuConfig(**dict(config)), members))
+def _like(config: str, members: Mask) -> ShareType:
+    settings = SpuConfig(**json.loads(config))
+    return ShareType.of(TensorType("f32"), resolve_config(settings, members))

@@ -8,6 +8,9 @@ from typing import Any
 
 from mplang_spu.config import BITS
 
+PRODUCTS = "products"
+FEW_BITS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -18,6 +21,8 @@ class Target:
         field: ``FM32``, ``FM64`` or ``FM128``.
         fxp: the fraction bits of a float.
         sort_method: how rows are sorted; see :class:`SpuConfig`.
+        exp_mode: how ``exp`` and its like are computed; see :class:`SpuConfig`.
+        sigmoid_mode: how the logistic function is computed; see :class:`SpuConfig`.
 
     Example:
         >>> target = Target("ABY3", "FM64", 18)
@@ -29,6 +34,8 @@ class Target:
     field: str
     fxp: int
     sort_method: str | None = None
+    exp_mode: str = PRODUCTS
+    sigmoid_mode: str = PRODUCTS
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Target:
@@ -38,7 +45,19 @@ class Target:
             config["field"],
             config["fxp_fraction_bits"],
             config.get("sort_method"),
+            config.get("exp_mode", PRODUCTS),
+            config.get("sigmoid_mode", PRODUCTS),
         )
+
+    @property
+    def exp_by_products(self) -> bool:
+        """Whether ``exp`` and its like are products, which need some bits to be as exact."""
+        return self.exp_mode == PRODUCTS and self.bits > 32 and self.fxp >= FEW_BITS
+
+    @property
+    def logistic_by_products(self) -> bool:
+        """Whether the logistic function is products; see :attr:`exp_by_products`."""
+        return self.sigmoid_mode == PRODUCTS and self.bits > 32 and self.fxp >= FEW_BITS
 
     @property
     def keeps_order(self) -> bool:

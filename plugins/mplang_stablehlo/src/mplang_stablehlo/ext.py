@@ -25,6 +25,7 @@ from mplang_stablehlo.deciding import (
 from mplang_stablehlo.environment import is_fixed as is_fixed, jax_settings as jax_settings
 from mplang_stablehlo.executable import compile_for_xla as compile_for_xla
 from mplang_stablehlo.inline import inline as inline
+from mplang_stablehlo.interpreted import interpreted as interpreted
 from mplang_stablehlo.intervals import (
     AnalysisResult as AnalysisResult,
     Precision as Precision,

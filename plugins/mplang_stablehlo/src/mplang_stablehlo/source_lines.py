@@ -146,7 +146,8 @@ class _Reader:
 
     def __init__(self, module: ir.Module, tracer: str) -> None:
         self._tracer = os.path.realpath(tracer)
-        self._module = module
+        self._module, self._roots = module, _roots()
+        self._real: dict[str, str] = {}
         self._owners = {
             callee: _function(op)
             for op in walk(module.operation)
@@ -163,7 +164,7 @@ class _Reader:
             function = self._owners[function]
         if function != "main" and not any(_is_named(function, frame) for frame in frames):
             return None  # a library function, traced at its first caller
-        own = [frame.line for frame in frames if not _is_framework(frame.line.file)]
+        own = [frame.line for frame in frames if not self._is_framework(frame.line.file)]
         if function == "main":  # else the outer frames are those of the first caller
             own.sort(key=lambda line: _is_installed(line.file))
         return own[0] if own else None
@@ -171,9 +172,18 @@ class _Reader:
     def _inside(self, location: ir.Location) -> Iterator[_Frame]:
         """Yield the frames within the user's function, innermost first."""
         for frame in _frames(location):
-            if os.path.realpath(frame.line.file) == self._tracer:
+            if self._real_path(frame.line.file) == self._tracer:
                 return
             yield frame
+
+    def _is_framework(self, file: str) -> bool:
+        """Tell whether a file is of the framework, a plugin, or a library that it stands on."""
+        return self._real_path(file).startswith(self._roots)
+
+    def _real_path(self, file: str) -> str:
+        if file not in self._real:
+            self._real[file] = os.path.realpath(file)
+        return self._real[file]
 
 
 def _frames(location: ir.Location) -> Iterator[_Frame]:
@@ -208,18 +218,12 @@ def _function(op: ir.Operation) -> str:
     return name
 
 
-def _is_framework(file: str) -> bool:
-    """Tell whether a file is of the framework, of a plugin, or of a library that it stands on."""
-    path = os.path.realpath(file)
-    return any(path.startswith(root) for root in _roots())
-
-
 def _is_installed(file: str) -> bool:
     """Return whether a file is of an installed library, which the user does not change."""
     return not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
 
 
-def _roots() -> set[str]:
+def _roots() -> tuple[str, ...]:
     """Return the folders of packages, and the files of modules, whose lines are never shown."""
     found = {
         os.path.realpath(place)
@@ -228,4 +232,4 @@ def _roots() -> set[str]:
         for place in getattr(module, "__path__", None) or [getattr(module, "__file__", None)]
         if place
     }
-    return {f"{root}{os.sep}" if os.path.isdir(root) else root for root in found}
+    return tuple(f"{root}{os.sep}" if os.path.isdir(root) else root for root in found)

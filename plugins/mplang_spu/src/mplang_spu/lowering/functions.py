@@ -12,6 +12,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.ext import target_of
 
+from mplang_spu.lowering import polynomials
+from mplang_spu.lowering.polynomials import widely
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.signs import never_positive
 from mplang_spu.lowering.splats import splat_of
@@ -98,11 +100,40 @@ def _sqrt(x: Term) -> Term:
 
 
 def _exponential(rewriter: Rewriter, x: Term) -> Term:
-    """Return ``exp(x/2)²``: libspu's ``exp`` ends at 2^32, but larger fields hold more."""
-    if rewriter.target.factors <= 2.0**32 or never_positive(x.value):
+    """Return products where they reach as far as a field; else ``exp(x/2)²``, or libspu's ``exp``.
+
+    That ends at 2^32, but larger fields hold more.
+    """
+    wide, small = rewriter.target.factors > 2.0**32, never_positive(x.value)
+    if small:
+        return _decay(rewriter, -x)
+    if not wide:
         return _exp(x)
+    if _takes_products(rewriter, x) and rewriter.target.fxp > polynomials.MANY_BITS:
+        return _by_products(rewriter, x, polynomials.exponential)
     root = rewriter.barrier(_exp(rewriter.scaled(x.at_least(-64), 0.5)))
     return root * root
+
+
+def _decay(rewriter: Rewriter, size: Term) -> Term:
+    """Return ``exp(-size)`` of numbers that are zero or more."""
+    if _takes_products(rewriter, size):
+        return _by_products(rewriter, size, polynomials.decay)
+    return _exp(-size)
+
+
+def _takes_products(rewriter: Rewriter, x: Term) -> bool:
+    return rewriter.target.exp_by_products and polynomials.is_wide(x)
+
+
+def _by_products(rewriter: Rewriter, x: Term, function: Callable[[Term, int], Term]) -> Term:
+    return widely(x, lambda wide: function(wide, rewriter.target.fxp))
+
+
+def _logistic(rewriter: Rewriter, x: Term) -> Term:
+    if rewriter.target.logistic_by_products and polynomials.is_wide(x):
+        return _by_products(rewriter, x, polynomials.logistic)
+    return Term(hlo.logistic(x.value))
 
 
 def _power(rewriter: Rewriter, x: Term, exponent: float) -> Term:
@@ -127,7 +158,9 @@ def _log1p(rewriter: Rewriter, x: Term) -> Term:
 
 
 def _tanh(rewriter: Rewriter, x: Term) -> Term:
-    """Return ``(e-1)/(e+1)`` with ``e = exp(2|x|)``; 1 from 9 on, or where ``e`` overflows."""
+    """Return products; else ``(e-1)/(e+1)``, ``e = exp(2|x|)``; 1 from 9 on or if it overflows."""
+    if _takes_products(rewriter, x):
+        return _by_products(rewriter, x, polynomials.tanh)
     largest = min(9.0, (rewriter.target.fxp - 3) * math.log(2) / 2)
 
     def positive(size: Term) -> Term:
@@ -146,6 +179,13 @@ def _erf(rewriter: Rewriter, x: Term) -> Term:
         t = 1 / (1 + size * 0.3275911)
         return 1 - _polynomial(t, factors) * t / rewriter.barrier(_exp(size * size))
 
+    def by_products(size: Term, fxp: int) -> Term:
+        size = where(size > 4.0, 4.0, size)
+        t = polynomials.newton(size * (0.3275911 / 2) + 0.5, 0.5, 1.2) * 0.5
+        return 1 - _polynomial(t, factors) * t * polynomials.bounded_decay(size * size, fxp)
+
+    if _takes_products(rewriter, x):
+        return _odd(x, lambda size: _by_products(rewriter, size, by_products))
     return _odd(x, positive)
 
 
@@ -214,6 +254,7 @@ _FUNCTIONS: Mapping[str, Writer] = {
     "exponential": _exponential,
     "exponential_minus_one": _expm1,
     "log_plus_one": _log1p,
+    "logistic": _logistic,
     "tan": _tan,
     "tanh": _tanh,
 }

@@ -50,9 +50,10 @@ class Rewriter:
     def ops(self, *names: str) -> list[ir.Operation]:
         """Return the ops with these names, except those in reducers and comparators."""
         wanted = {f"stablehlo.{name}" for name in names}
-        return [op for op in self._flat() if op.name in wanted]
+        return [op for op in self.all_ops() if op.name in wanted]
 
-    def _flat(self) -> Iterator[ir.Operation]:
+    def all_ops(self) -> Iterator[ir.Operation]:
+        """Yield the ops except those in reducers and comparators, outer ones before inner ones."""
         inside: set[ir.Operation] = set()
         for op in walk(self.main):
             if op.parent in inside:

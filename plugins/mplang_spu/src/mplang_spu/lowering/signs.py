@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from jaxlib.mlir import ir
-from mplang_stablehlo.ext import number_columns
+from mplang_stablehlo.ext import combined, number_columns
 
 from mplang_spu.lowering.splats import splat_of
 
@@ -58,31 +60,65 @@ def never_positive(value: ir.Value) -> bool:
     if op.name == "stablehlo.constant":
         number = splat_of(value)
         return number is not None and bool(number <= 0)
-    return op.name == "stablehlo.subtract" and _is_largest_of(op.operands[1], op.operands[0])
+    return op.name == "stablehlo.subtract" and bool(_axes_of_largest(*reversed(op.operands)))
 
 
-def _is_largest_of(value: ir.Value, x: ir.Value) -> bool:
-    """Return whether a value is the broadcast maximum of another over some axes."""
+def terms_of_softmax(value: ir.Value) -> int | None:
+    """Return how many terms a sum of ``exp(x - max(x))`` over the axes of the maximum has.
+
+    Of these one is 1, and none is more.
+
+    Args:
+        value: such a sum, which may have been broadcast.
+
+    Returns:
+        The number of terms; ``None`` for any other value.
+    """
+    while _is(value, "broadcast_in_dim") or _is(value, "reshape"):
+        value = value.owner.operands[0]
+    if not _is(value, "reduce") or combined(value.owner.regions[0]) != "add":
+        return None
+    power, start = value.owner.operands
+    if splat_of(start) != 0 or not _is(power, "exponential"):
+        return None
+    rest = power.owner.operands[0]
+    if not _is(rest, "subtract"):
+        return None
+    x, largest = rest.owner.operands
+    axes = list(number_columns(value.owner, "dimensions"))
+    if axes != _axes_of_largest(largest, x):
+        return None
+    shape: list[int] = ir.RankedTensorType(x.type).shape
+    return math.prod(shape[axis] for axis in axes)
+
+
+def _is(value: ir.Value, name: str) -> bool:
+    return isinstance(value.owner, ir.Operation) and value.owner.name == f"stablehlo.{name}"
+
+
+def _axes_of_largest(value: ir.Value, x: ir.Value) -> list[int] | None:
+    """Return the axes over which a value is the maximum of another; ``None`` if it is not."""
     axes = list(range(ir.RankedTensorType(value.type).rank))  # axis of x for each axis of the value
     for _ in range(_DEPTH):
         op = value.owner
         if not isinstance(op, ir.Operation):
-            return False
+            return None
         if op.name == "stablehlo.broadcast_in_dim":
             axes = [axes[i] for i in number_columns(op, "broadcast_dimensions")]
             value = op.operands[0]
         elif op.name == "stablehlo.maximum":  # with the initial value
             rest = [each for each in op.operands if splat_of(each) is None]
             if len(rest) != 1:
-                return False
+                return None
             value = rest[0]
         else:
-            return op.name == "stablehlo.reduce" and _is_maximum(op, x, axes)
-    return False
+            return _axes_of_maximum(op, x, axes) if op.name == "stablehlo.reduce" else None
+    return None
 
 
-def _is_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> bool:
+def _axes_of_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> list[int] | None:
     body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-    reduced = number_columns(op, "dimensions")
+    reduced = list(number_columns(op, "dimensions"))
     rest = [axis for axis in range(ir.RankedTensorType(x.type).rank) if axis not in reduced]
-    return bool(op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept)
+    found = op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept
+    return reduced if found else None

@@ -25,6 +25,7 @@ from mplang_spu.reference_check.random_errors import beyond_products
 from mplang_spu.reference_check.reconstruction import reconstruct_tensor
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.search_budget import SearchBudget, shown
 from mplang_spu.reference_check.tolerance import Difference, compare
 from mplang_spu.reference_check.trace import Run
 from mplang_spu.target import Target
@@ -41,6 +42,7 @@ class Job:
         public: the operands that all members know, by index.
         given: libspu's share of each operand, per member.
         made: libspu's share of each result, per member.
+        seconds: that the run took.
     """
 
     code: bytes
@@ -49,14 +51,16 @@ class Job:
     public: Mapping[int, Array]
     given: Sequence[Sequence[Any]]
     made: Sequence[Sequence[Any]]
+    seconds: float = 0.0
 
 
-def check(job: Job, reported: set[Any]) -> Diagnostic | None:
+def check(job: Job, reported: set[Any], budget: float = 1.0) -> Diagnostic | None:
     """Compare the results of a job with float64.
 
     Args:
         job: the run.
         reported: code and line of earlier findings, which are not examined again; updated.
+        budget: how long the op that gave a wrong number may be searched for, in times of the run.
 
     Returns:
         The op that gave a wrong number, or the reason why the check failed; ``None`` if all is
@@ -66,7 +70,7 @@ def check(job: Job, reported: set[Any]) -> Diagnostic | None:
     if key in reported:
         return None
     try:
-        finding = _check(job)
+        finding = _check(job, budget)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
         finding = Diagnostic(f"SPU's numbers could not be checked: {reason}", job.line, "check")
@@ -75,7 +79,7 @@ def check(job: Job, reported: set[Any]) -> Diagnostic | None:
     return finding
 
 
-def _check(job: Job) -> Diagnostic | None:
+def _check(job: Job, ratio: float) -> Diagnostic | None:
     function = flat_function(job.code, job.setting.config["fxp_fraction_bits"])
     kinds = function.kinds
     operands = [
@@ -94,8 +98,12 @@ def _check(job: Job) -> Diagnostic | None:
         wrong = discard_cancellation(function, operands, wrong)
     if not wrong:
         return _wrapped(job, function) or _beyond(job, function, operands, expected)
+    budget = SearchBudget(ratio, job.seconds, len(function.ops))
+    if not budget.suffices:
+        return _finding(job, function, worst_fault(function, wrong), wrong, budget.left_out)
     try:
-        fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
+        with shown(job.line):
+            fault = locate_fault(Run(function, job.given, operands, job.setting), found, wrong)
     except Exception:  # e.g. libspu cannot return an inner value; the result is wrong anyway
         fault = worst_fault(function, wrong)
     return None if fault is None else _finding(job, function, fault, wrong)
@@ -135,7 +143,11 @@ def _reconstruct(job: Job, pieces: Sequence[Sequence[Any]], i: int, kind: Tensor
 
 
 def _finding(
-    job: Job, function: FlatFunction, fault: Fault, wrong: Mapping[int, Difference]
+    job: Job,
+    function: FlatFunction,
+    fault: Fault,
+    wrong: Mapping[int, Difference],
+    left_out: str = "",
 ) -> Diagnostic:
     if fault.op is None:
         label, line = "result", None
@@ -143,4 +155,4 @@ def _finding(
         label, line = function.ops[fault.op].label, source_lines(job.code, job.line)[fault.op]
     result = None if fault.number in wrong else worst_fault(function, wrong).difference
     text = message(label, function.kinds[fault.number], fault.difference, job.setting, result)
-    return Diagnostic(text, line or job.line, label)
+    return Diagnostic(text + left_out, line or job.line, label)

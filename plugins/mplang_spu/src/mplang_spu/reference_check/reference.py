@@ -1,4 +1,4 @@
-"""Reference execution of flat functions on XLA, with floats of 64 or 32 bits."""
+"""Reference execution of flat functions by XLA or the interpreter, with floats of 64 or 32 bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from mplang_stablehlo.ext import compile_for_xla
+from mplang_stablehlo.ext import compile_for_xla, interpreted
 
 from mplang_spu.reference_check.flat_function import FlatFunction, Variant
 
@@ -30,7 +30,7 @@ def outputs_of(function: FlatFunction, operands: Sequence[Array], width: int = 6
 
 
 def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
-    """Run a variant of a flat function on XLA.
+    """Run a variant of a flat function.
 
     Args:
         variant: the module.
@@ -40,12 +40,12 @@ def run(variant: Variant, operands: Sequence[Array]) -> list[Array]:
         Its results.
     """
     with jax.enable_x64(True):
-        compiled = _compiled(variant)
+        execute = _executable(variant)
         given = [
             np.asarray(value, kind.dtype.numpy)
             for value, kind in zip(operands, variant.takes, strict=True)
         ]
-        return [np.asarray(value) for value in compiled(*given)]
+        return [np.asarray(value) for value in execute(*given)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -54,5 +54,6 @@ def _at_width(function: FlatFunction, width: int) -> Variant:
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(variant: Variant) -> Callable[..., Any]:
-    return compile_for_xla(variant.text, variant.takes, variant.gives)
+def _executable(variant: Variant) -> Callable[..., Any]:
+    parts = variant.text, variant.takes, variant.gives
+    return interpreted(*parts) or compile_for_xla(*parts)

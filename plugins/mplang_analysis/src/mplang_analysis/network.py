@@ -1,0 +1,50 @@
+"""Networks between parties, as users describe them."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from mplang_core.ext import StrictModel
+
+
+class Network(StrictModel):
+    """Network between two parties.
+
+    Attributes:
+        rtt: milliseconds that a message and its answer take at least.
+        rate: millions of bits a second, each way.
+
+    Example:
+        >>> Network(rtt=40, rate=100).seconds(messages=10, size=1_000_000)
+        0.28
+    """
+
+    rtt: float = Field(ge=0, le=60_000)
+    rate: float = Field(gt=0, le=10_000_000)
+
+    def seconds(self, messages: float, size: float) -> float:
+        """Return how long messages that wait for each other take.
+
+        Args:
+            messages: how many, one after the other.
+            size: bytes of all of them.
+        """
+        return messages * self.rtt / 2000 + size * 8 / (self.rate * 1e6)
+
+
+NETWORKS = {"lan": Network(rtt=0.2, rate=1000), "wan": Network(rtt=40, rate=100)}
+
+Link: TypeAlias = Literal["lan", "wan"] | Network
+"""Network by a name of :data:`NETWORKS`, or by its figures."""
+
+
+def network_of(link: Link | None) -> Network:
+    """Return the network that a user describes; ``lan`` if nobody does.
+
+    Example:
+        >>> network_of("wan").rtt
+        40.0
+    """
+    return link if isinstance(link, Network) else NETWORKS[link or "lan"]
