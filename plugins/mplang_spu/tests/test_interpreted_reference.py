@@ -53,6 +53,8 @@ def numbers(kind, wild):
 def modules(name):
     """Yield the samples of an op that are valid."""
     for element in op_samples.ELEMENTS:
+        if element == "f16":  # checks compute in 32 and 64 bits
+            continue
         try:
             text = op_samples.sample(name, element)
             takes, gives = types_of(text)
@@ -61,24 +63,23 @@ def modules(name):
         yield text, takes, gives
 
 
-@pytest.mark.parametrize("wild", [False, True])
 @pytest.mark.parametrize("name", OPS)
-def test_each_op_gives_what_xla_gives(name, wild):
+def test_each_op_gives_what_xla_gives(name):
     seen = 0
     for text, takes, gives in modules(name):
         run = interpreted(text, takes, gives)
         if run is None:  # integers that a 0 divides
             assert name in ("divide", "remainder")
             continue
-        given = [numbers(kind, wild) for kind in takes]
         with jax.enable_x64(True), np.errstate(all="ignore"):
-            exact = [np.asarray(value) for value in compile_for_xla(text, takes, gives)(*given)]
-        for mine, theirs in zip(run(*given), exact, strict=True):
-            assert mine.dtype == theirs.dtype
-            tolerance = 3e-2 if theirs.dtype == np.float16 else 1e-5
-            np.testing.assert_allclose(
-                mine.astype(float), theirs.astype(float), rtol=tolerance, atol=tolerance / 10
-            )
+            compiled = compile_for_xla(text, takes, gives)
+            for wild in (False, True):
+                given = [numbers(kind, wild) for kind in takes]
+                for mine, theirs in zip(run(*given), compiled(*given), strict=True):
+                    assert mine.dtype == theirs.dtype
+                    np.testing.assert_allclose(
+                        mine.astype(float), np.asarray(theirs).astype(float), 1e-5, 1e-6
+                    )
         seen += 1
     assert seen
 
@@ -91,7 +92,9 @@ def test_what_it_cannot_do_is_left_to_xla(name):
     assert interpreted(text, takes, gives) is None
 
 
-def test_large_arrays_and_short_functions_are_left_to_xla(monkeypatch):
+def test_large_arrays_are_left_to_xla(monkeypatch):
     monkeypatch.undo()
-    f32 = TensorType("f32", (4,))
-    assert interpreted(op_samples.sample("add", "f32"), [f32, f32], [f32]) is None
+    monkeypatch.setattr(op_samples, "SIZE", 10_000)
+    text = op_samples.sample("add", "f32")
+    takes, gives = types_of(text)
+    assert interpreted(text, takes, gives) is None

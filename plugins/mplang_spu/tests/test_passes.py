@@ -33,8 +33,9 @@ CASES = {
     "wrap_integers": (FM128, lambda x: x * x > 3, np.uint8([16, 9])),
     "compare_floats": (FM128, lambda x: x >= jnp.median(x), f32(3.3, 1.1, 2.7)),
     "find_logistic": (FM128, jax.nn.sigmoid, f32(-3, 0.5)),
+    "pick_largest": (FM128, jnp.argmax, f32(3, 5, 5)),
     "scan_in_steps": (FM128, jax.lax.cummax, f32(3, 1, 4, 1, 5)),
-    "clamp_starts": (FM64, jnp.argmax, np.array([310, 925, 870])),
+    "clamp_starts": (FM64, jnp.max, np.array([310, 925, 870])),
     "sum_by_products": (FM128, lambda x: x.sum(axis=1), np.ones((2, 3), np.float32)),
     "add_by_comparison": (FM128, lambda x, i: x.at[i].add(2.0), f32(1, 2), np.int32([1, 1])),
     "scatter_to_integers": (FM128, lambda x, i: x.at[i].set(True), bools(0, 0), np.int32([1, 0])),
@@ -84,6 +85,7 @@ ORACLES = {
     **CASES,
     "find_logistic": None,  # for speed
     "divide_by_bounded": None,  # likewise
+    "pick_largest": None,  # likewise
     "scan_in_steps": None,  # for memory, below
     "sum_by_products": None,  # for speed: the sum is right without it
     "add_by_comparison": None,  # likewise

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.ext import target_of
 
@@ -17,7 +16,7 @@ from mplang_spu.lowering.polynomials import widely
 from mplang_spu.lowering.rewriter import Rewriter
 from mplang_spu.lowering.signs import never_positive
 from mplang_spu.lowering.splats import splat_of
-from mplang_spu.lowering.term import Term, is_float, replace, where
+from mplang_spu.lowering.term import Term, is_float, made_by, replace, where
 
 MAX_POWER = 1024
 """Largest integer exponent that is expanded to products."""
@@ -29,20 +28,16 @@ def find_logistic(rewriter: Rewriter) -> None:
     The logistic function is correct where ``exp`` overflows, and needs no scaling as quotients do.
     """
     for op in rewriter.ops("divide"):
-        total = op.operands[1].owner
-        if splat_of(op.operands[0]) != 1 or not _is(total, "add"):
+        total = made_by(op.operands[1], "add")
+        if splat_of(op.operands[0]) != 1 or total is None:
             continue
-        for one, power in (tuple(total.operands), tuple(total.operands)[::-1]):
-            if splat_of(one) == 1 and _is(power.owner, "exponential"):
-                negated = power.owner.operands[0].owner
-                if _is(negated, "negate"):
-                    with rewriter.before(op):
-                        replace(op, Term(hlo.logistic(negated.operands[0])))
-                    break
-
-
-def _is(owner: ir.Operation | ir.Block, name: str) -> bool:
-    return isinstance(owner, ir.Operation) and owner.name == f"stablehlo.{name}"
+        for one, other in (tuple(total.operands), tuple(total.operands)[::-1]):
+            power = made_by(other, "exponential")
+            negated = None if power is None else made_by(power.operands[0], "negate")
+            if splat_of(one) == 1 and negated is not None:
+                with rewriter.before(op):
+                    replace(op, Term(hlo.logistic(negated.operands[0])))
+                break
 
 
 def write_functions(rewriter: Rewriter) -> None:

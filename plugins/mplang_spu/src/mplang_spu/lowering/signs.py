@@ -8,6 +8,7 @@ from jaxlib.mlir import ir
 from mplang_stablehlo.ext import combined, number_columns
 
 from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.term import made_by
 
 _NEVER = {"abs", "exponential", "logistic", "sqrt", "rsqrt"}
 _KEEP = {"broadcast_in_dim", "reshape", "slice", "transpose", "reverse", "add", "divide",
@@ -74,26 +75,21 @@ def terms_of_softmax(value: ir.Value) -> int | None:
     Returns:
         The number of terms; ``None`` for any other value.
     """
-    while _is(value, "broadcast_in_dim") or _is(value, "reshape"):
-        value = value.owner.operands[0]
-    if not _is(value, "reduce") or combined(value.owner.regions[0]) != "add":
+    while (moved := made_by(value, "broadcast_in_dim", "reshape")) is not None:
+        value = moved.operands[0]
+    total = made_by(value, "reduce")
+    if total is None or combined(total.regions[0]) != "add" or splat_of(total.operands[1]) != 0:
         return None
-    power, start = value.owner.operands
-    if splat_of(start) != 0 or not _is(power, "exponential"):
+    power = made_by(total.operands[0], "exponential")
+    rest = None if power is None else made_by(power.operands[0], "subtract")
+    if rest is None:
         return None
-    rest = power.owner.operands[0]
-    if not _is(rest, "subtract"):
-        return None
-    x, largest = rest.owner.operands
-    axes = list(number_columns(value.owner, "dimensions"))
+    x, largest = rest.operands
+    axes = list(number_columns(total, "dimensions"))
     if axes != _axes_of_largest(largest, x):
         return None
     shape: list[int] = ir.RankedTensorType(x.type).shape
     return math.prod(shape[axis] for axis in axes)
-
-
-def _is(value: ir.Value, name: str) -> bool:
-    return isinstance(value.owner, ir.Operation) and value.owner.name == f"stablehlo.{name}"
 
 
 def _axes_of_largest(value: ir.Value, x: ir.Value) -> list[int] | None:

@@ -37,6 +37,14 @@ def is_float(value: ir.Value) -> bool:
     return isinstance(ir.RankedTensorType(value.type).element_type, ir.FloatType)
 
 
+def made_by(value: ir.Value, *names: str) -> ir.Operation | None:
+    """Return the op that gives a value, if it has one of these names; ``None`` otherwise."""
+    op = value.owner
+    if isinstance(op, ir.Operation) and op.name.removeprefix("stablehlo.") in names:
+        return op
+    return None
+
+
 def splat(kind: ir.Type, number: float | int | bool) -> Term:
     """Insert a constant with one number in all elements.
 
