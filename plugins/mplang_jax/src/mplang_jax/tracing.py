@@ -12,6 +12,7 @@ import numpy as np
 from jax import enable_x64
 from jax._src import config, core, source_info_util
 from jax.extend.core import Literal
+from mplang_stablehlo.ext import lowering_in_shared_context
 
 from mplang_core import FeSignature, TensorType
 from mplang_core.ext import TraceError, at, flatten
@@ -142,7 +143,8 @@ class TracedFunction:
         with enable_x64(self.x64):
             avals = [*self.jaxpr.in_avals, *self.consts]
             shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-            lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
+            with lowering_in_shared_context():
+                lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
             text: str = lowered.as_text(debug_info=True)
         return text
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from jax._src import pjit
 from jax._src.interpreters import pxla
 
 from mplang_core import TensorType
-from mplang_stablehlo.module import artifact
+from mplang_stablehlo.module import parse_alone
 
 _LOWERED = [
     each
@@ -27,7 +28,7 @@ def compile_for_xla(
 ) -> Callable[..., Any]:
     """Compile StableHLO for XLA; arrays of 64 bits need ``jax.enable_x64``.
 
-    JAX loads code only as part of an export, so the code replaces that of an export with the same
+    JAX compiles what it has lowered itself, so the code replaces that of a stand-in with the same
     signature.
 
     Args:
@@ -48,16 +49,26 @@ def compile_for_xla(
         >>> print(*double(jnp.float32(2)))
         4.0
     """
+    is_wide = jax.dtypes.canonicalize_dtype("float64") == "float64"
+    lowered = copy.copy(_stand_in(tuple(takes), tuple(gives), is_wide))
+    lowered._lowering = copy.copy(lowered._lowering)
+    lowered._lowering._hlo = parse_alone(text)
+    compiled: Callable[..., Any] = lowered.compile()
+    return compiled
+
+
+@functools.lru_cache(maxsize=256)
+def _stand_in(takes: Sequence[TensorType], gives: Sequence[TensorType], x64: bool) -> Any:
+    """Return a lowered function of a signature, without its code."""
 
     def stand_in(*args: Any) -> list[Any]:
         return [jnp.zeros(kind.shape, kind.dtype.numpy) for kind in gives]
 
     avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]
-    template = jax.export.export(jax.jit(stand_in, keep_unused=True))(*avals)
-    loaded = dataclasses.replace(template, mlir_module_serialized=artifact(text))
-    compiled: Callable[..., Any] = jax.jit(loaded.call).lower(*avals).compile()
+    lowered = jax.jit(stand_in, keep_unused=True).lower(*avals)
+    lowered._lowering._hlo = None  # type: ignore[attr-defined]
     _forget_lowerings()
-    return compiled
+    return lowered
 
 
 def _forget_lowerings() -> None:

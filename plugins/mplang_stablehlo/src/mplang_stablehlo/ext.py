@@ -49,6 +49,7 @@ from mplang_stablehlo.module import (
     attribute_names as attribute_names,
     canonical as canonical,
     canonical_of as canonical_of,
+    lowering_in_shared_context as lowering_in_shared_context,
     number_columns as number_columns,
     parse as parse,
     text_of as text_of,

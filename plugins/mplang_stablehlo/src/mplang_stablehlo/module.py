@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator
 
 from jax._src.interpreters import mlir as jax_mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 STABLEHLO_VERSION = "1.9.0"
 """Version of StableHLO that code is written in: both XLA and SPU read it."""
@@ -15,13 +18,41 @@ _HINTS = ("mhlo.frontend_attributes", "sdy.sharding_rule")
 """Attributes of custom calls that only partitioning over several devices reads."""
 
 
+RENEWED = 32
+"""Modules of one MLIR context: to make one takes milliseconds, and it keeps all their literals."""
+
+_kept = threading.local()
+_make_context = jax_mlir.make_ir_context
+
+
 def parse(text: str | bytes) -> ir.Module:
-    """Parse StableHLO in a new MLIR context.
+    """Parse StableHLO, in an MLIR context that other modules of this thread have, too.
+
+    Native code that runs without the GIL may not be given such a module, see :func:`parse_alone`.
 
     Raises:
         ir.MLIRError: MLIR's verifiers refuse it.
     """
-    with jax_mlir.make_ir_context():
+    with shared_context():
+        return ir.Module.parse(text)
+
+
+def shared_context() -> ir.Context:
+    """Return an MLIR context for a module of this thread, see :func:`parse`."""
+    if getattr(_kept, "left", 0) == 0:
+        _kept.context, _kept.left = _make_context(), RENEWED
+    _kept.left -= 1
+    context: ir.Context = _kept.context
+    return context
+
+
+def parse_alone(text: str | bytes) -> ir.Module:
+    """Parse StableHLO in a context of its own.
+
+    Raises:
+        ir.MLIRError: MLIR's verifiers refuse it.
+    """
+    with _make_context():
         return ir.Module.parse(text)
 
 
@@ -42,7 +73,7 @@ def canonical(text: str) -> str:
 
 def canonical_of(artifact: bytes) -> str:
     """Return the canonical text of a portable artifact."""
-    module = parse(_jax.mlir.deserialize_portable_artifact(artifact))
+    module = stablehlo.deserialize_portable_artifact(shared_context(), artifact)
     with module.context:
         module.operation.attributes["sym_name"] = ir.StringAttr.get("main")
         for op in module.body.operations:
@@ -51,6 +82,26 @@ def canonical_of(artifact: bytes) -> str:
             if op.name == "stablehlo.custom_call":
                 _remove(op, *_HINTS)
     return text_of(module)
+
+
+@contextlib.contextmanager
+def lowering_in_shared_context() -> Iterator[None]:
+    """Have JAX lower functions of this thread in the context of :func:`parse`.
+
+    For functions that are written as text: XLA, which runs without the GIL, may not compile them.
+    """
+    _kept.lowers = True
+    try:
+        yield
+    finally:
+        _kept.lowers = False
+
+
+def _context_for_jax() -> ir.Context:
+    return shared_context() if getattr(_kept, "lowers", False) else _make_context()
+
+
+jax_mlir.make_ir_context = _context_for_jax
 
 
 def text_of(module: ir.Module) -> str:
