@@ -38,7 +38,8 @@ class Meetings:
     """
 
     def __init__(self, mode: CheckMode, budget: float = 1.0) -> None:
-        self.mode, self.budget = mode, budget
+        self.mode = mode
+        self.budget = budget
         self.told: set[Any] = set()
         self._lock = threading.Lock()
         self._meetings: dict[str, _Meeting] = {}

@@ -128,7 +128,7 @@ def start_of_newton(low: float, high: float) -> tuple[Sequence[float], float]:
     Example:
         >>> factors, error = start_of_newton(1, 2)
         >>> [round(factor, 3) for factor in factors], round(1 / error)
-        ([4.987, -9.945, 9.939, -4.853, 0.914], 3363)
+        ([3.536, -4.924, 3.378, -1.142, 0.152], 3363)
     """
     a, b = Fraction(low), Fraction(high)
     slope, shift, zero = 2 / (b - a), -(a + b) / (b - a), Fraction(0)
