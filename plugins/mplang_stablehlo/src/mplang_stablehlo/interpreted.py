@@ -84,11 +84,11 @@ def interpreted(
 
     def run(*args: Any) -> list[np.ndarray[Any, Any]]:
         with module.context, ir.Location.unknown():
-            given = [_attribute(value, kind) for value, kind in zip(args, takes, strict=True)]
-            found = stablehlo.eval_module(module, given)
+            arguments = [_attribute(value, kind) for value, kind in zip(args, takes, strict=True)]
+            results = stablehlo.eval_module(module, arguments)
             return [
                 np.array(value).reshape(kind.shape).astype(kind.dtype.numpy)
-                for value, kind in zip(found, gives, strict=True)
+                for value, kind in zip(results, gives, strict=True)
             ]
 
     return run
@@ -118,8 +118,8 @@ def _order_nan(op: ir.Operation) -> None:
         direction = comparison(op)
         by_x, by_y = _OF_NAN[direction]
         of_nan = stablehlo.and_(_compared(x, x, by_x), _compared(y, y, by_y))
-        found = stablehlo.or_(_compared(x, y, direction), of_nan)
-    op.results[0].replace_all_uses_with(found)
+        ordered = stablehlo.or_(_compared(x, y, direction), of_nan)
+    op.results[0].replace_all_uses_with(ordered)
     op.erase()
 
 
@@ -153,8 +153,8 @@ def _carry_bools_as_bytes(module: ir.Module) -> None:
             kind = ir.RankedTensorType(argument.type)
             if element_type_of(argument).name == "i1":
                 with ir.InsertionPoint.at_block_begin(block):
-                    given = stablehlo.convert(kind, argument)
-                argument.replace_all_uses_except(given, given.owner)
+                    bools = stablehlo.convert(kind, argument)
+                argument.replace_all_uses_except(bools, bools.owner)
                 argument.set_type(ir.RankedTensorType.get(kind.shape, byte))
         for i, value in enumerate(end.operation.operands):
             if element_type_of(value).name == "i1":

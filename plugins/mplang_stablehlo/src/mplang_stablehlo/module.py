@@ -86,7 +86,7 @@ def canonical_of(artifact: bytes) -> str:
 
 @contextlib.contextmanager
 def lowering_in_shared_context() -> Iterator[None]:
-    """Have JAX lower functions of this thread in the context of :func:`parse`.
+    """Make JAX lower functions of this thread in the context of :func:`parse`.
 
     For functions that are written as text: XLA, which runs without the GIL, may not compile them.
     """
