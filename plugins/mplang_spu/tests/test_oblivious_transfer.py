@@ -13,7 +13,7 @@ from mplang_analysis import Network, network_of
 from mplang_spu import engine, engine_pool, oblivious_transfer
 from mplang_spu.config import SpuConfig
 from mplang_spu.lowering import Target, lower
-from mplang_spu.oblivious_transfer import cheapest_way, comparisons_in
+from mplang_spu.oblivious_transfer import cheapest_way, comparisons_of
 from mplang_testing.waiting import DEADLINE
 from spu_links import X, cluster
 
@@ -29,7 +29,7 @@ def code_of(fn, *args):
 
 
 def compared(fn, *args):
-    return comparisons_in(code_of(fn, *args), 128)
+    return comparisons_of(code_of(fn, *args), {"protocol": "CHEETAH", "field": "FM128"})
 
 
 def ways(sim):
@@ -44,7 +44,9 @@ def test_comparisons_are_counted_by_elements_bits_and_turns():
     x = np.ones((4, 5), np.float32)
     one = compared(lambda x: x > 0, x)
     assert one == 20
-    assert comparisons_in(code_of(lambda x: x > 0, x), 64) == 10
+    code = code_of(lambda x: x > 0, x)
+    assert comparisons_of(code, {"protocol": "CHEETAH", "field": "FM64"}) == 10
+    assert comparisons_of(code, {"protocol": "ABY3", "field": "FM64"}) == 0
     assert compared(lambda x: x * x + x, x) == 0
     assert compared(lambda x: x.max(axis=1), x) == 20
     assert compared(lambda x: jnp.sqrt(x), x) > 10 * one

@@ -68,7 +68,7 @@ class Job:
             ends the process if they run different programs, or shares in different storages.
         storages: the storage of each operand, ``None`` for a public one.
         public: the operands that all members know.
-        comparisons: what the code takes as long as, see :func:`comparisons_in`.
+        comparisons: what the code takes as long as, see :func:`comparisons_of`.
     """
 
     key: str
@@ -128,6 +128,7 @@ def acquire_engine(party: Party, job: Job) -> Iterator[Engine]:
         if engine is None or not same or engine.ot != ot:
             if engine is not None:
                 _leave(engine, same)
+                engine = None
             engine = _create_engine(party, job, mode, ot)
         engine.compared = compared
         with awaited_at_exit(job.key, len(job.parties) if mode == "memory" else None):
@@ -205,7 +206,10 @@ def _agree(party: Party, job: Job, mine: Offer) -> tuple[bool, float]:
         RunError: the members' settings differ.
     """
     # receive from all before raising, so that all members fail for the same reason
-    replies = _exchange(party, job, "link", json.dumps(mine).encode())
+    message = json.dumps(mine).encode()
+    replies = _exchange(party, job, "link", message)
+    if all(isinstance(reply, bytes) and reply == message for reply in replies.values()):
+        return mine.link != "", mine.compared
     offers = {rank: _parse_offer(reply) for rank, reply in replies.items()} | {party.rank: mine}
     by_rank = {rank: offers[rank].settings for rank in sorted(offers)}
     table = differences({f"party {rank}": each for rank, each in by_rank.items()})

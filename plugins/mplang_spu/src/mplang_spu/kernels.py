@@ -12,9 +12,9 @@ import numpy as np
 from mplang_core import FeSignature, Mask, registry
 from mplang_core.ext import AdmissionError, Diagnostic, KernelContext, RunError
 from mplang_spu import public_part, reconstruction
-from mplang_spu.config import BITS, admit_protocol
+from mplang_spu.config import admit_protocol
 from mplang_spu.held_shares import native_spu
-from mplang_spu.oblivious_transfer import comparisons_in
+from mplang_spu.oblivious_transfer import comparisons_of
 from mplang_spu.share_type import ShareType
 from mplang_spu.shares import SpuShare
 from mplang_spu.target import Target
@@ -206,7 +206,7 @@ def _run_here(
 
     storages = [arg.storage if isinstance(arg, SpuShare) else None for arg in args]
     public = [np.asarray(arg) for arg in args if not isinstance(arg, SpuShare)]
-    comparisons = comparisons_in(compiled.code, BITS[config["field"]])
+    comparisons = comparisons_of(compiled.code, config)
     job = Job(ctx.key, parties, config, compiled.digest, storages, public, comparisons)
     with acquire_engine(ctx.interpreter, job) as runtime:
         operands = (_load(ctx, arg, parties, config) for arg in (*args, *compiled.operands))

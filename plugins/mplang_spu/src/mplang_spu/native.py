@@ -18,9 +18,8 @@ import numpy as np
 from mplang_core import TensorType
 from mplang_core.ext import Answer, MPLangError, NativeParty, RunError
 from mplang_spu import conversion, engine
-from mplang_spu.config import BITS
 from mplang_spu.engine_pool import Job, acquire_engine
-from mplang_spu.oblivious_transfer import comparisons_in
+from mplang_spu.oblivious_transfer import comparisons_of
 from mplang_spu.public import public_share
 from mplang_spu.requests import Data, Fetch, Made, Operand, Public, Result, Run
 from mplang_spu.share_type import ShareType
@@ -131,7 +130,8 @@ class SpuService:
             raise RunError(f"SPU's service got {len(buffers)} buffers too many")
         storages = [None if isinstance(x, np.ndarray) else x.storage for x in operands]
         public = [x for x in operands if isinstance(x, np.ndarray)]
-        comparisons = comparisons_in(code, BITS[like.field])
+        settings = {"protocol": like.protocol, "field": like.field}
+        comparisons = comparisons_of(code, settings)
         content = request.code, storages, public, comparisons
         job = Job(request.key, request.members, request.config, *content)
         with acquire_engine(self._party, job) as runtime:

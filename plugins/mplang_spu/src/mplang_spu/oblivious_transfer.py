@@ -11,10 +11,12 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
 
 from mplang_analysis import Network
+
+from mplang_spu.config import BITS
 
 Way: TypeAlias = Literal["ferret", "softspoken"]
 
@@ -58,15 +60,24 @@ def cheapest_way(network: Network, comparisons: float) -> Way:
     return "ferret" if comparisons * saved > set_up else "softspoken"
 
 
-@functools.lru_cache(maxsize=256)
-def comparisons_in(code: bytes, bits: int) -> float:
+def comparisons_of(code: bytes, config: Mapping[str, Any]) -> float:
     """Estimate how many comparisons of 128 bits a compiled program takes as long as.
 
     Args:
         code: PPHLO.
-        bits: of the ring.
+        config: of the device.
+
+    Returns:
+        The estimate; 0 for other protocols than CHEETAH.
     """
-    return sum(_comparisons_by_line(code.decode())) * bits / 128
+    if config["protocol"] != "CHEETAH":
+        return 0.0
+    return _comparisons_in(code) * BITS[config["field"]] / 128
+
+
+@functools.lru_cache(maxsize=256)
+def _comparisons_in(code: bytes) -> float:
+    return sum(_comparisons_by_line(code.decode()))
 
 
 def _comparisons_by_line(code: str) -> Iterator[float]:

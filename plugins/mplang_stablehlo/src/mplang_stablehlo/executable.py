@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ _LOWERED = [
 
 def compile_for_xla(
     text: str, takes: Sequence[TensorType], gives: Sequence[TensorType]
-) -> Callable[..., Any]:
+) -> Callable[..., list[jax.Array]]:
     """Compile StableHLO for XLA; arrays of 64 bits need ``jax.enable_x64``.
 
     JAX compiles what it has lowered itself, so the code replaces that of a stand-in with the same
@@ -52,16 +51,17 @@ def compile_for_xla(
     is_wide = jax.dtypes.canonicalize_dtype("float64") == "float64"
     lowered = copy.copy(_stand_in(tuple(takes), tuple(gives), is_wide))
     lowered._lowering = copy.copy(lowered._lowering)
-    lowered._lowering._hlo = parse_alone(text)
-    compiled: Callable[..., Any] = lowered.compile()
-    return compiled
+    lowered._lowering._hlo = parse_alone(text)  # type: ignore[attr-defined]
+    return lowered.compile()
 
 
 @functools.lru_cache(maxsize=256)
-def _stand_in(takes: Sequence[TensorType], gives: Sequence[TensorType], x64: bool) -> Any:
+def _stand_in(
+    takes: Sequence[TensorType], gives: Sequence[TensorType], x64: bool
+) -> jax.stages.Lowered:
     """Return a lowered function of a signature, without its code."""
 
-    def stand_in(*args: Any) -> list[Any]:
+    def stand_in(*args: jax.Array) -> list[jax.Array]:
         return [jnp.zeros(kind.shape, kind.dtype.numpy) for kind in gives]
 
     avals = [jax.ShapeDtypeStruct(kind.shape, kind.dtype.numpy) for kind in takes]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+from numpy.typing import ArrayLike
 
 from mplang_core import TensorType
 from mplang_stablehlo.intervals.element_types import element_type_of
 from mplang_stablehlo.intervals.patterns import comparison
 from mplang_stablehlo.module import parse, walk
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 _NAMES = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil clamp compare concatenate
@@ -49,7 +52,7 @@ _REDUCING = {"stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce
 
 def interpreted(
     text: str, takes: Sequence[TensorType], gives: Sequence[TensorType]
-) -> Callable[..., list[np.ndarray[Any, Any]]] | None:
+) -> Callable[..., list[Array]] | None:
     """Return an interpreter of a module, if that is quicker than to compile it.
 
     Args:
@@ -82,7 +85,7 @@ def interpreted(
         _order_nan(op)
     _carry_bools_as_bytes(module)
 
-    def run(*args: Any) -> list[np.ndarray[Any, Any]]:
+    def run(*args: ArrayLike) -> list[Array]:
         with module.context, ir.Location.unknown():
             arguments = [_attribute(value, kind) for value, kind in zip(args, takes, strict=True)]
             results = stablehlo.eval_module(module, arguments)
@@ -167,7 +170,7 @@ def _carry_bools_as_bytes(module: ir.Module) -> None:
         main.operation.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
 
 
-def _attribute(value: Any, kind: TensorType) -> ir.Attribute:
+def _attribute(value: ArrayLike, kind: TensorType) -> ir.Attribute:
     array = np.array(value, kind.dtype.numpy, order="C")
     if array.dtype.kind in "bu":
         array = array.astype(np.uint8) if array.dtype.kind == "b" else array

@@ -25,25 +25,25 @@ def pick_largest(rewriter: Rewriter) -> None:
         if Term(op.operands[0]).shape[axes[0]] == 0:
             continue
         with rewriter.before(op):
-            numbers, places = (Term(value) for value in list(op.operands)[:2])
-            found = _winner(numbers, places, axes[0], direction)
+            numbers, indices = (Term(value) for value in list(op.operands)[:2])
+            winner = _winner(numbers, indices, axes[0], direction)
             shapes = [ir.RankedTensorType(value.type).shape for value in op.results]
-            replace(op, *(each.reshape(shape) for each, shape in zip(found, shapes, strict=True)))
+            replace(op, *(each.reshape(shape) for each, shape in zip(winner, shapes, strict=True)))
 
 
-def _winner(x: Term, places: Term, axis: int, direction: str) -> tuple[Term, Term]:
+def _winner(x: Term, indices: Term, axis: int, direction: str) -> tuple[Term, Term]:
     """Play rounds of neighbors along an axis until one is left."""
     while (count := x.shape[axis]) > 1:
         pairs = count // 2 * 2
-        (a, b), (at_a, at_b) = (_neighbors(each, axis, pairs) for each in (x, places))
+        (a, b), (at_a, at_b) = (_neighbors(each, axis, pairs) for each in (x, indices))
         second = b > a if direction == "GT" else b < a
         won = where(second, b, a), where(second, at_b, at_a)
-        last = (each.part(axis, pairs, count) for each in (x, places))
-        x, places = (
+        last = (each.part(axis, pairs, count) for each in (x, indices))
+        x, indices = (
             Term(hlo.concatenate([one.value, rest.value], axis)) if pairs < count else one
             for one, rest in zip(won, last, strict=True)
         )
-    return x, places
+    return x, indices
 
 
 def _neighbors(x: Term, axis: int, count: int) -> tuple[Term, Term]:
@@ -61,11 +61,11 @@ def _direction(op: ir.Operation) -> str | None:
     block = op.regions[0].blocks[0]
     x, at_x, y, at_y = block.arguments
     *_, end = block.operations
-    number, place = (_chosen(value) for value in end.operation.operands)
-    if number is None or place is None or number[1:] != (x, y) or place[1:] != (at_x, at_y):
+    number, index = (_chosen(value) for value in end.operation.operands)
+    if number is None or index is None or number[1:] != (x, y) or index[1:] != (at_x, at_y):
         return None
     direction = _compared(number[0], x, y)
-    either = made_by(place[0], "or")
+    either = made_by(index[0], "or")
     if direction not in ("GT", "LT") or either is None:
         return None
     better, tie = either.operands

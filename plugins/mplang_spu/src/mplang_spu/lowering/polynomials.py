@@ -77,15 +77,15 @@ def exponential(x: Term, fxp: int) -> Term:
 def logistic(x: Term, fxp: int) -> Term:
     """Return ``1 / (1 + exp(-x))``, by that of ``|x|``, with an error below 2e-7."""
     negative = x < 0.0
-    found = _upper_logistic(where(negative, -x, x), fxp)
-    return where(negative, 1 - found, found)
+    result = _upper_logistic(where(negative, -x, x), fxp)
+    return where(negative, 1 - result, result)
 
 
 def tanh(x: Term, fxp: int) -> Term:
     """Return ``2 logistic(2x) - 1``, with an error below 4e-7."""
     negative = x < 0.0
-    found = _upper_logistic(where(negative, -x, x) * 2.0, fxp) * 2.0 - 1
-    return where(negative, -found, found)
+    result = _upper_logistic(where(negative, -x, x) * 2.0, fxp) * 2.0 - 1
+    return where(negative, -result, result)
 
 
 def _upper_logistic(size: Term, fxp: int) -> Term:
@@ -105,11 +105,11 @@ def newton(x: Term, low: float, high: float) -> Term:
     """
     factors, error = start_of_newton(low, high)
     square = x * x
-    found = _sum(factors[:2], x) + square * (_sum(factors[2:4], x) + square * factors[4])
+    result = _sum(factors[:2], x) + square * (_sum(factors[2:4], x) + square * factors[4])
     while error > PRECISE:
-        found = found * (2 - x * found)
+        result = result * (2 - x * result)
         error *= error
-    return found
+    return result
 
 
 def start_of_newton(low: float, high: float) -> tuple[Sequence[float], float]:
@@ -146,15 +146,15 @@ def _power(t: Term, squares: int) -> Term:
     square = t * t
     cube = square * t
     high = _sum(_TAYLOR[3:6], t, square) + cube * _TAYLOR[6]
-    found = _sum(_TAYLOR[:3], t, square) + cube * high
+    result = _sum(_TAYLOR[:3], t, square) + cube * high
     for _ in range(squares):
-        found = found * found
-    return found
+        result = result * result
+    return result
 
 
 def _sum(factors: Sequence[float], *powers: Term) -> Term:
     """Return the first factor, and the others times a power each."""
-    found = powers[0] * factors[1]
+    result = powers[0] * factors[1]
     for factor, power in zip(factors[2:], powers[1:], strict=True):
-        found = found + power * factor
-    return found + factors[0]
+        result = result + power * factor
+    return result + factors[0]

@@ -116,5 +116,5 @@ def _axes_of_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> list[int
     body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
     reduced = list(number_columns(op, "dimensions"))
     rest = [axis for axis in range(ir.RankedTensorType(x.type).rank) if axis not in reduced]
-    found = op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept
-    return reduced if found else None
+    is_maximum = op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept
+    return reduced if is_maximum else None
