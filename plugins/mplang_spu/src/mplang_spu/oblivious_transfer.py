@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from mplang_analysis import Network
 
@@ -60,7 +60,7 @@ def cheapest_way(network: Network, comparisons: float) -> Way:
     return "ferret" if comparisons * saved > set_up else "softspoken"
 
 
-def comparisons_of(code: bytes, config: Mapping[str, Any]) -> float:
+def comparisons_of(code: bytes, config: Mapping[str, object]) -> float:
     """Estimate how many comparisons of 128 bits a compiled program takes as long as.
 
     Args:
@@ -72,7 +72,7 @@ def comparisons_of(code: bytes, config: Mapping[str, Any]) -> float:
     """
     if config["protocol"] != "CHEETAH":
         return 0.0
-    return _comparisons_in(code) * BITS[config["field"]] / 128
+    return _comparisons_in(code) * BITS[str(config["field"])] / 128
 
 
 @functools.lru_cache(maxsize=256)
