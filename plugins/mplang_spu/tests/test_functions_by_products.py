@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import spu_runner
-from mplang_spu.lowering import Target, lower
+from mplang_analysis import Interval
+from mplang_spu.lowering import Target, lower, reciprocals
 from mplang_spu.lowering.polynomials import start_of_newton
 
 CHEETAH = pytest.param("CHEETAH", marks=pytest.mark.slow("a protocol of seconds"))
@@ -93,9 +96,117 @@ def test_each_type_of_float_and_empty_arrays(dtype, shape):
 
 
 def test_a_rounded_quotient_is_exact_also_where_its_divisor_is_bounded():
-    x, y = np.float32([21, 22.5, 9]), np.float32([7, 7.5, 3])
-    fn = lambda x, y: jnp.floor(x / jnp.clip(y, 1, 10))  # noqa: E731
-    np.testing.assert_array_equal(spu_runner.run(fn, x, y), [3, 3, 3])
+    x, some = np.float32([21, 28, 35]), np.ones((3, 6), np.float32)
+    fn = lambda x, m: jnp.floor(x / ((m > 0).sum(1) + 1))  # noqa: E731
+    np.testing.assert_array_equal(spu_runner.run(fn, x, some), [3, 4, 5])
+
+
+@pytest.mark.parametrize("field", ["FM64", "FM128"])
+def test_numbers_beyond_all_products(field):
+    x = np.float32([1e8, -3e9, 1e10, 40, -40]) * (1 if field == "FM64" else 1e8)
+    for fn in (jnp.tanh, jax.nn.sigmoid, jax.lax.erf, lambda x: jnp.exp(-jnp.abs(x))):
+        found, exact = spu_runner.run(fn, x, field=field), spu_runner.float64_of(fn, x)
+        assert np.abs(found - exact).max() < 1e-4
+
+
+def test_small_results_keep_their_digits():
+    x = np.float32([-20, -16, -14, -10, -5])
+    for fn, error in ((jax.nn.sigmoid, 1e-3), (jnp.exp, 1e-3)):
+        found, exact = spu_runner.run(fn, x), spu_runner.float64_of(fn, x)
+        assert np.abs(found / exact - 1).max() < error
+    found = spu_runner.run(lambda x: jnp.exp(-jnp.abs(x)) * 1e9, x)
+    assert np.abs(found / (np.exp(x.astype(float)) * 1e9) - 1).max() < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (3, 1, 1)])
+def test_a_softmax_of_one_term(shape):
+    x = np.full(shape, 3.0, np.float32)
+    axes = tuple(range(1, len(shape)))
+    np.testing.assert_allclose(spu_runner.run(lambda x: jax.nn.softmax(x, axis=axes), x), 1.0)
+    fn = lambda x: x / jnp.where(x > 0, 3.0, 3.0)  # noqa: E731
+    np.testing.assert_allclose(spu_runner.run(fn, x), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        lambda x: jnp.max(x, -1, keepdims=True, initial=0.0),
+        lambda x: jnp.maximum(x.max(-1, keepdims=True), 0.0),
+        lambda x: jax.lax.reduce(x, x.dtype.type(0), jax.lax.max, (1,))[:, None],
+    ],
+)
+def test_a_sum_below_one_is_no_sum_of_a_softmax(largest):
+    x = np.float32([[-10, -11, -12]])
+
+    def fn(x):
+        e = jnp.exp(x - largest(x))
+        return e / e.sum(-1, keepdims=True)
+
+    found, exact = spu_runner.run(fn, x), spu_runner.float64_of(fn, x)
+    assert np.abs(found - exact).max() < 1e-3
+
+
+@pytest.mark.parametrize(("field", "fxp"), [("FM64", 24), ("FM64", 28), ("FM128", 60)])
+def test_many_fraction_bits_leave_no_room_for_products(field, fxp):
+    x = np.linspace(-9, 0, 10).astype(np.float32)
+    for fn in (jax.nn.softmax, jax.nn.sigmoid):
+        found = spu_runner.run(fn, x, field=field, fxp=fxp)
+        assert np.abs(found - spu_runner.float64_of(fn, x)).max() < 1e-3
+
+
+def test_bounds_are_rounded_so_that_all_members_write_the_same():
+    low, high = np.exp(0.1), np.cosh(2.0)
+    seen = {
+        reciprocals._rounded_outward(Interval(low * (1 + a), high * (1 + b)))
+        for a, b in itertools.product(np.arange(-3, 4) * 2.0**-52, repeat=2)
+    }
+    (bounds,) = seen
+    assert bounds.low <= low <= high <= bounds.high
+    assert reciprocals._rounded_outward(Interval(1, 1)).low < 1
+
+
+def test_an_argmax_with_other_initial_values_is_left_as_it_is():
+    def reducer(a, b):
+        first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+        return jnp.where(a[0] > b[0], a[0], b[0]), jnp.where(first, a[1], b[1])
+
+    x = np.float32([1, 2, 3, 2])
+    fn = lambda x: jax.lax.reduce(  # noqa: E731
+        (x, jnp.arange(4)), (np.float32(5), np.int32(7)), reducer, (0,)
+    )[1]
+    assert spu_runner.run(fn, x) == 7
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.int64, bool])
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((1,), 0), ((5, 10), 1), ((2, 3, 4), 1)])
+def test_argmax_and_argmin_choose_the_first_of_equal_ones(dtype, shape, axis):
+    x = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    for fn in (jnp.argmax, jnp.argmin):
+        found = spu_runner.run(lambda x, fn=fn: fn(x, axis=axis), x)
+        np.testing.assert_array_equal(found, np.asarray(fn(x, axis=axis)))
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    ("field", "low", "high", "error"), [("FM128", -6, 20, 1e-6), ("FM64", -1, 9, 3e-4)]
+)
+def test_quotients_by_few_divisors_of_all_sizes(protocol, field, low, high, error):
+    sizes = 10.0 ** np.arange(low, high)
+    divisors = (sizes * np.resize([1, -1.5, 7], len(sizes))).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=(6, len(sizes))).astype(np.float32) * divisors
+    found = spu_runner.run(lambda x, d: x / d, x, divisors, protocol=protocol, field=field)
+    assert np.abs(found - x / divisors).max() < error * 4
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2)])
+def test_standardized_along_each_axis(axis):
+    x = np.random.default_rng(0).normal(size=(9, 8, 7)).astype(np.float32) * 50 + 200
+
+    def standardized(x):
+        return (x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True)
+
+    found = spu_runner.run(standardized, x)
+    assert np.abs(found - spu_runner.float64_of(standardized, x)).max() < 3e-6
 
 
 # -- where libspu's own are taken

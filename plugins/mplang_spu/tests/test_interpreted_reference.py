@@ -98,3 +98,23 @@ def test_large_arrays_are_left_to_xla(monkeypatch):
     text = op_samples.sample("add", "f32")
     takes, gives = types_of(text)
     assert interpreted(text, takes, gives) is None
+
+
+def test_empty_arrays_are_left_to_xla():
+    """Of a product of them the interpreter asks for the first index, and ends the process."""
+    text = """module @main {
+  func.func public @main(%arg0: tensor<0xf32>) -> tensor<f32> {
+    %0 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [0] x [0]
+        : (tensor<0xf32>, tensor<0xf32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}"""
+    takes, gives = types_of(text)
+    assert interpreted(text, takes, gives) is None
+
+
+def test_a_sort_takes_as_many_steps_as_its_comparator(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(op_samples, "SIZE", 1000)
+    text = op_samples.sample("sort", "f32")
+    assert interpreted(text, *types_of(text)) is None

@@ -53,6 +53,7 @@ CASES = {
         lambda x: x / (jnp.exp(-jnp.abs(x)) + 1),
         f32(3, -2),
     ),
+    "divide_by_spread": (FM64, lambda x, d: x / d, np.ones((4, 1), np.float32), f32(7)),
     "divide_widely": (FM64, lambda x, y: x / y, f32(3e6), f32(1e6)),
     "write_functions": (FM128, jnp.tanh, f32(-3, 0.5)),
     "write_roots": (FM64, jnp.sqrt, f32(1e6)),
@@ -85,6 +86,7 @@ ORACLES = {
     **CASES,
     "find_logistic": None,  # for speed
     "divide_by_bounded": None,  # likewise
+    "divide_by_spread": None,  # likewise
     "pick_largest": None,  # likewise
     "scan_in_steps": None,  # for memory, below
     "sum_by_products": None,  # for speed: the sum is right without it

@@ -49,7 +49,7 @@ def test_no_budget_is_no_search(searches):
     assert "Which op gave it was not searched for: check_budget=0." in str(told.message)
 
 
-@pytest.mark.parametrize("wrong", [-1, float("nan")])
+@pytest.mark.parametrize("wrong", [-1, float("nan"), "2", None])
 def test_a_wrong_budget_is_refused(wrong):
     with pytest.raises(ConfigError, match="check_budget is a number of times, 0 or more, got"):
         mp.Simulator(mp.ClusterSpec.simple(2), check_budget=wrong)
@@ -73,3 +73,10 @@ def test_what_is_needed_grows_with_run_and_ops():
     assert SearchBudget(1.0, run=9, ops=100).suffices
     assert not SearchBudget(1.0, run=9, ops=10_000).suffices
     assert SearchBudget(2.0, run=20, ops=10_000).suffices
+
+
+def test_the_budget_that_is_named_suffices():
+    for run, ops in ((1.0, 20_000), (60.0, 100), (0.0, 9_000)):
+        text = SearchBudget(1.0, run, ops).left_out
+        named = float(text.partition("check_budget=")[2].split()[0])
+        assert SearchBudget(named, run, ops).suffices or run == 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-from mplang_stablehlo.ext import compile_for_xla
+import numpy as np
+from mplang_stablehlo.ext import compile_for_xla, parse
+from mplang_stablehlo.module import RENEWED, parse_alone
 
 from mplang_core import TensorType
 
@@ -58,3 +62,39 @@ def test_what_a_user_has_compiled_stays_compiled():
     compiled(100)
     assert float(double(x)[0]) == 2.0
     assert len(traced) == 1
+
+
+# -- contexts
+
+
+def test_modules_of_a_thread_share_a_context_which_is_renewed():
+    contexts = [parse(TEXT.format(factor=i)).context for i in range(3 * RENEWED)]
+    changes = [i for i, (a, b) in enumerate(itertools.pairwise(contexts)) if a != b]
+    assert 2 <= len(changes) <= 3
+    assert all(b - a == RENEWED for a, b in itertools.pairwise(changes))
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(lambda: parse(TEXT.format(factor=1)).context).result()
+    assert elsewhere not in contexts[-RENEWED:]
+
+
+def test_what_runs_without_the_gil_has_a_context_of_its_own():
+    texts = [TEXT.format(factor=i) for i in range(2)]
+    assert parse_alone(texts[0]).context != parse_alone(texts[1]).context
+    assert parse_alone(texts[0]).context != parse(texts[1]).context
+    lowered = [jax.jit(lambda x: x + 1).lower(np.float32(1)).compiler_ir() for _ in range(2)]
+    assert lowered[0].context != parse(texts[0]).context
+
+
+def test_many_threads_compile_functions_of_one_signature():
+    def first(factor):
+        return float(compiled(factor)(np.ones(8, np.float32))[0][0])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(first, range(64))) == list(range(64))
+
+
+def test_functions_with_and_without_64_bits_are_kept_apart():
+    for wide in (False, True, False):
+        with jax.enable_x64(wide):
+            (found,) = compiled(3)(np.ones(8, np.float32))
+        assert (found.dtype, float(found[0])) == (np.float32, 3.0)

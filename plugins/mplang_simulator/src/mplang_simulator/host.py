@@ -244,7 +244,7 @@ class Simulator(ObservedHost):
 def _checks(wanted: Check, budget: float) -> Meetings | None:
     if wanted not in (True, False, "warn", "raise"):
         raise ConfigError(f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}")
-    if not budget >= 0:
+    if not isinstance(budget, int | float) or not budget >= 0:
         raise ConfigError(f"check_budget is a number of times, 0 or more, got {budget!r}")
     if wanted is False:
         return None

@@ -210,7 +210,8 @@ def _agree(party: Party, job: Job, mine: Offer) -> tuple[bool, float]:
     replies = _exchange(party, job, "link", message)
     if all(isinstance(reply, bytes) and reply == message for reply in replies.values()):
         return mine.link != "", mine.compared
-    offers = {rank: _parse_offer(reply) for rank, reply in replies.items()} | {party.rank: mine}
+    replies[party.rank] = message  # also what is cut off of long settings
+    offers = {rank: _parse_offer(reply) for rank, reply in replies.items()}
     by_rank = {rank: offers[rank].settings for rank in sorted(offers)}
     table = differences({f"party {rank}": each for rank, each in by_rank.items()})
     if table and len({each.get(PUBLIC) for each in by_rank.values()}) > 1:

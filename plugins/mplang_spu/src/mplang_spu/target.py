@@ -10,6 +10,9 @@ from mplang_spu.config import BITS
 
 PRODUCTS = "products"
 FEW_BITS = 16
+"""Fraction bits below which products err too much."""
+ROOM = 2.0**10
+"""What products of functions by products are below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,18 @@ class Target:
 
     @property
     def exp_by_products(self) -> bool:
-        """Whether ``exp`` and its like are products, which need some bits to be as exact."""
-        return self.exp_mode == PRODUCTS and self.bits > 32 and self.fxp >= FEW_BITS
+        """Whether ``exp`` and its like are products, which need some bits on both sides."""
+        return self.exp_mode == PRODUCTS and self.holds_products
 
     @property
     def logistic_by_products(self) -> bool:
         """Whether the logistic function is products; see :attr:`exp_by_products`."""
-        return self.sigmoid_mode == PRODUCTS and self.bits > 32 and self.fxp >= FEW_BITS
+        return self.sigmoid_mode == PRODUCTS and self.holds_products
+
+    @property
+    def holds_products(self) -> bool:
+        """Whether products have enough bits before the point, and behind it."""
+        return self.bits > 32 and self.fxp >= FEW_BITS and self.factors >= ROOM
 
     @property
     def keeps_order(self) -> bool:

@@ -47,7 +47,9 @@ _OF_NAN = {"LT": ("EQ", "NE"), "GT": ("NE", "EQ"), "EQ": ("NE", "NE")}
 """How each operand compares with itself where NaN makes a comparison true."""
 
 _FAULTY_ON_INTEGERS = {"stablehlo.divide", "stablehlo.remainder"}  # it crashes at 0
-_REDUCING = {"stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce_window"}
+_REDUCING = {"stablehlo.convolution", "stablehlo.reduce_window"}
+_PER_PAIR = {"stablehlo.reduce", "stablehlo.scatter", "stablehlo.sort"}
+"""Ops whose regions run for each element."""
 
 
 def interpreted(
@@ -102,6 +104,8 @@ def _is_safe(op: ir.Operation) -> bool:
         return False
     if _is_total(op) and comparison(op) not in _OF_NAN:
         return False
+    if any(0 in ir.RankedTensorType(value.type).shape for value in (*op.operands, *op.results)):
+        return False  # of a product it aborts, as it has no index of one
     return op.name.removeprefix("stablehlo.") in SAFE
 
 
@@ -140,9 +144,11 @@ def _elements(op: ir.Operation) -> float:
         return float(sizes[-1] * max(math.prod(shapes[0][axis] for axis in inner), 1))
     if op.name in _REDUCING:
         return float(sizes[0] * sizes[-1])
-    if op.name == "stablehlo.reduce":
-        return float(2 * sizes[0])
-    return float(max(sizes, default=0))
+    largest = max(sizes, default=0)
+    if op.name in _PER_PAIR:
+        turns = math.log2(max(largest, 2)) if op.name == "stablehlo.sort" else 1.0
+        return float(largest * turns * (1 + sum(1 for _ in walk(op))))
+    return float(largest)
 
 
 def _carry_bools_as_bytes(module: ir.Module) -> None:

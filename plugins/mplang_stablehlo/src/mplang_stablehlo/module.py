@@ -20,6 +20,8 @@ _HINTS = ("mhlo.frontend_attributes", "sdy.sharding_rule")
 
 RENEWED = 32
 """Modules of one MLIR context: to make one takes milliseconds, and it keeps all their literals."""
+MAX_KEPT = 1 << 18
+"""Bytes of text after which there is another one."""
 
 _kept = threading.local()
 _make_context = jax_mlir.make_ir_context
@@ -33,15 +35,19 @@ def parse(text: str | bytes) -> ir.Module:
     Raises:
         ir.MLIRError: MLIR's verifiers refuse it.
     """
-    with shared_context():
+    with shared_context(len(text)):
         return ir.Module.parse(text)
 
 
-def shared_context() -> ir.Context:
-    """Return an MLIR context for a module of this thread, see :func:`parse`."""
-    if getattr(_kept, "left", 0) == 0:
+def shared_context(size: int = 0) -> ir.Context:
+    """Return an MLIR context for a module of this thread, see :func:`parse`.
+
+    Args:
+        size: bytes of its text.
+    """
+    if getattr(_kept, "left", 0) <= 0:
         _kept.context, _kept.left = _make_context(), RENEWED
-    _kept.left -= 1
+    _kept.left -= 1 + size * RENEWED // MAX_KEPT
     context: ir.Context = _kept.context
     return context
 
@@ -73,7 +79,7 @@ def canonical(text: str) -> str:
 
 def canonical_of(artifact: bytes) -> str:
     """Return the canonical text of a portable artifact."""
-    module = stablehlo.deserialize_portable_artifact(shared_context(), artifact)
+    module = stablehlo.deserialize_portable_artifact(shared_context(len(artifact)), artifact)
     with module.context:
         module.operation.attributes["sym_name"] = ir.StringAttr.get("main")
         for op in module.body.operations:

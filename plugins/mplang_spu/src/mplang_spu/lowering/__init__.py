@@ -58,6 +58,7 @@ PASSES: Sequence[Pass] = (
     ties.compare_floats,
     functions.find_logistic,
     reciprocals.divide_by_bounded,
+    reciprocals.divide_by_spread,
     largest.pick_largest,
     sums.scan_in_steps,
     sums.clamp_starts,

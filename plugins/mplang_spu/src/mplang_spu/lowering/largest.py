@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 from mplang_stablehlo.ext import number_columns
@@ -22,7 +23,7 @@ def pick_largest(rewriter: Rewriter) -> None:
         axes = list(number_columns(op, "dimensions"))
         if direction is None or len(axes) != 1 or not _counts_along(op.operands[1], axes[0]):
             continue
-        if Term(op.operands[0]).shape[axes[0]] == 0:
+        if Term(op.operands[0]).shape[axes[0]] == 0 or not _begins_at_none(op, direction):
             continue
         with rewriter.before(op):
             numbers, indices = (Term(value) for value in list(op.operands)[:2])
@@ -52,6 +53,17 @@ def _neighbors(x: Term, axis: int, count: int) -> tuple[Term, Term]:
     first = Term(hlo.slice(x.value, starts, stops, steps))
     starts[axis] = 1
     return first, Term(hlo.slice(x.value, starts, stops, steps))
+
+
+def _begins_at_none(op: ir.Operation, direction: str) -> bool:
+    """Return whether no number loses against the initial ones, which are JAX's own."""
+    number, index = (splat_of(value) for value in list(op.operands)[2:])
+    if number is None or index != 0:
+        return False
+    if number.dtype.kind == "b":
+        return bool(number == (direction == "LT"))
+    limits = (np.finfo if number.dtype.kind == "f" else np.iinfo)(number.dtype)
+    return bool(number <= limits.min if direction == "GT" else number >= limits.max)
 
 
 def _direction(op: ir.Operation) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from jaxlib.mlir import ir
 from mplang_stablehlo.ext import combined, number_columns
 
-from mplang_spu.lowering.splats import splat_of
+from mplang_spu.lowering.splats import Splat, splat_of
 from mplang_spu.lowering.term import made_by
 
 _NEVER = {"abs", "exponential", "logistic", "sqrt", "rsqrt"}
@@ -86,14 +87,20 @@ def terms_of_softmax(value: ir.Value) -> int | None:
         return None
     x, largest = rest.operands
     axes = list(number_columns(total, "dimensions"))
-    if axes != _axes_of_largest(largest, x):
+    if axes != _axes_of_largest(largest, x, exactly=True):
         return None
     shape: list[int] = ir.RankedTensorType(x.type).shape
     return math.prod(shape[axis] for axis in axes)
 
 
-def _axes_of_largest(value: ir.Value, x: ir.Value) -> list[int] | None:
-    """Return the axes over which a value is the maximum of another; ``None`` if it is not."""
+def _axes_of_largest(value: ir.Value, x: ir.Value, exactly: bool = False) -> list[int] | None:
+    """Return the axes over which a value is the maximum of another; ``None`` if it is not.
+
+    Args:
+        value: a tensor.
+        x: another one.
+        exactly: whether it may be no larger than that, by an initial value or another bound.
+    """
     axes = list(range(ir.RankedTensorType(value.type).rank))  # axis of x for each axis of the value
     for _ in range(_DEPTH):
         op = value.owner
@@ -104,17 +111,31 @@ def _axes_of_largest(value: ir.Value, x: ir.Value) -> list[int] | None:
             value = op.operands[0]
         elif op.name == "stablehlo.maximum":  # with the initial value
             rest = [each for each in op.operands if splat_of(each) is None]
-            if len(rest) != 1:
+            bounds = [splat_of(each) for each in op.operands if each not in rest]
+            if len(rest) != 1 or (exactly and not all(map(_is_least, bounds))):
                 return None
             value = rest[0]
         else:
-            return _axes_of_maximum(op, x, axes) if op.name == "stablehlo.reduce" else None
+            reduces = op.name == "stablehlo.reduce"
+            if exactly and reduces and not _is_least(splat_of(op.operands[1])):
+                return None
+            return _axes_of_maximum(op, x, axes) if reduces else None
     return None
+
+
+def _is_least(number: Splat | None) -> bool:
+    """Return whether a number is no larger than any other of its type."""
+    return number is not None and bool(number <= np.finfo(number.dtype).min)
 
 
 def _axes_of_maximum(op: ir.Operation, x: ir.Value, kept: list[int]) -> list[int] | None:
     body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
     reduced = list(number_columns(op, "dimensions"))
     rest = [axis for axis in range(ir.RankedTensorType(x.type).rank) if axis not in reduced]
-    is_maximum = op.operands[0] == x and body[0] == "stablehlo.maximum" and rest == kept
+    is_maximum = (
+        op.operands[0] == x
+        and len(body) == 2
+        and body[:1] == ["stablehlo.maximum"]
+        and rest == kept
+    )
     return reduced if is_maximum else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class SearchBudget:
         return (
             " Not located: budget. To find the op that gave it takes about "
             f"{self.needed:.0f} s, the run took {self.run:.0f}; a Simulator with "
-            f"check_budget={self.ratio + 1:g} searches."
+            f"check_budget={math.ceil(self.needed / max(self.run, 0.01))} searches."
         )
 
 
