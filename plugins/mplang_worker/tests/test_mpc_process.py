@@ -83,7 +83,7 @@ def test_one_that_ends_while_it_is_linked_is_replaced_at_once(workers, host):
         os.kill(pids[0], signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(works, host)
-        pause(0.5, "the next run links it")
+        pause(0.2, "the next run links it; who is stopped for longer ends its session")
         with suppress(ProcessLookupError):
             os.kill(pids[0], signal.SIGKILL)
         running.result(DEADLINE)
