@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from spu_work import f32, step
 
 PAGE = Path(__file__).parents[1] / "docs/spu-time.md"
 BEGIN, END = "<!-- profile: by benchmarks/profile_spu.py -->\n", "<!-- end of profile -->\n"
@@ -30,16 +31,6 @@ LINE = re.compile(
     r"- pphlo\.(\w+)(?:: [\w.]+)?, executed (\d+) times, duration ([\d.e-]+)s, "
     r"send bytes (\d+) recv bytes \d+, send actions (\d+)"
 )
-
-
-def f32(*shape: int) -> np.ndarray:
-    """Return some numbers."""
-    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
-
-
-def step(x: Any, y: Any, w: Any) -> Any:
-    """One step of logistic regression."""
-    return w - x.T @ (jax.nn.sigmoid(x @ w) - y) / x.shape[0]
 
 
 def network(x: Any, a: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pass over quotients whose divisor is within known bounds. Imports JAX."""
+"""Passes over quotients whose divisors are bounded, or few. Imports JAX."""
 
 from __future__ import annotations
 
