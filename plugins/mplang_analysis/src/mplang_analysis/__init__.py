@@ -75,6 +75,7 @@ from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.network import Link, Network, network_of
+from mplang_analysis.op_costs import CostRule, HasCosts, OpCosts, StepCost
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
@@ -130,6 +131,7 @@ __all__ = [
     "Changes",
     "Constant",
     "ConstantsRule",
+    "CostRule",
     "Costs",
     "DataQuestion",
     "Declassifies",
@@ -147,6 +149,7 @@ __all__ = [
     "GuardsShares",
     "HasChanges",
     "HasConstants",
+    "HasCosts",
     "HasEngines",
     "HasLineage",
     "HasPrecision",
@@ -155,6 +158,7 @@ __all__ = [
     "Holding",
     "Interval",
     "Label",
+    "LineCost",
     "Lineage",
     "LineageRule",
     "Link",
@@ -166,6 +170,7 @@ __all__ = [
     "Network",
     "Node",
     "NumberStatus",
+    "OpCosts",
     "OpCount",
     "OpRanges",
     "Origin",
@@ -199,6 +204,7 @@ __all__ = [
     "Spend",
     "SplitRule",
     "Splits",
+    "StepCost",
     "StepRange",
     "StorageUse",
     "Stored",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from mplang_core.ext import StrictModel
+from mplang_core.ext import ConfigError, StrictModel
 
 
 class Network(StrictModel):
@@ -48,3 +49,23 @@ def network_of(link: Link | None) -> Network:
         40.0
     """
     return link if isinstance(link, Network) else NETWORKS[link or "lan"]
+
+
+def described(link: Link | Mapping[str, float]) -> Network:
+    """Return the network that a user describes in Python.
+
+    Args:
+        link: a name, or what :class:`Network` takes.
+
+    Raises:
+        ConfigError: there is no such network.
+
+    Example:
+        >>> described({"rtt": 5, "rate": 50}).rate
+        50.0
+    """
+    found = Network(**link) if isinstance(link, Mapping) else link
+    if isinstance(found, Network) or found in NETWORKS:
+        return network_of(found)
+    expected = "'lan', 'wan' or {'rtt': 40, 'rate': 100}"
+    raise ConfigError(f"link: expected {expected}, got {link!r}")
