@@ -46,7 +46,11 @@ def counted(request: str) -> Counted:
 
 
 class CountingProcess:
-    """Process that counts. It ends with this one."""
+    """Process that counts. It ends with this one.
+
+    Attributes:
+        pid: its number.
+    """
 
     def __init__(self) -> None:
         mine, theirs = socket.socketpair()
@@ -58,8 +62,14 @@ class CountingProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+        self.pid = self._process.pid
         self._pipe = Connection(mine.detach())
         atexit.register(self.end)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._process.poll() is not None
 
     def ask(self, request: str) -> str:
         """Return the answer to a request.

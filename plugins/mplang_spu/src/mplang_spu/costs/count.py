@@ -34,11 +34,13 @@ class OpCount:
     exact: bool = True
 
     def __add__(self, other: OpCount) -> OpCount:
-        return self._along(other, 1)
+        made = self._along(other, 1)
+        differs = self.spread * self.size + other.spread * other.size
+        return replace(made, spread=differs / made.size if made.size else 0.0)
 
     def times(self, turns: float) -> OpCount:
         """Return what it takes so often."""
-        return replace(OpCount()._along(self, turns), opened=self.opened)
+        return replace(OpCount()._along(self, turns), opened=self.opened, spread=self.spread)
 
     def without(self, other: OpCount) -> OpCount:
         """Return what it takes beyond another one; its time is none at least."""

@@ -36,8 +36,8 @@ SORTED = 1 << 9
 """Rows up to which a sort of CHEETAH runs at its own size."""
 DRAWS = 4
 """How often a sort is counted; CHEETAH's quicksort compares what it gets, in random order."""
-SPREAD = 0.1
-"""Share by which a sort may differ at least, beyond what draws show."""
+SPREAD, SAME = 0.4, 0.02
+"""Share by which a sort may differ from what draws show, and one whose draws are alike."""
 BRIEF = 2e-3
 """Seconds of an op that is timed three times."""
 
@@ -162,17 +162,24 @@ class OpCounter:
         resized, kinds = _resized(op, types, counted)
         if any(len(kind.shape) > 1 for kind in op.gives):
             counted, resized, kinds = rows, op, types
-        found = [self._at_its_shape(resized, kinds, stands, draw) for draw in range(DRAWS)]
-        made = found[0][1]
-        counts = [each for each, _ in found if each is not None]
+        drawn = [self._at_its_shape(resized, kinds, stands, draw) for draw in range(DRAWS)]
+        made = drawn[0][1]
+        counts = [each for each, _ in drawn if each is not None]
         if len(counts) < DRAWS:
             return None, made
         mean = sum(counts[1:], counts[0]).times(1 / DRAWS)
-        longer = rows * math.log2(max(rows, 2)) / (counted * math.log2(max(counted, 2)))
-        spread = max(abs(each.messages - mean.messages) / mean.messages for each in counts)
-        opened = tuple(round(each * longer) for each in counts[0].opened)
-        most = 2 * spread + SPREAD
-        return replace(mean.times(longer), opened=opened, spread=most, exact=False), made
+        differs = max(abs(each.messages - mean.messages) / mean.messages for each in counts)
+        deeper = math.log2(max(rows, 2)) / math.log2(max(counted, 2))
+        longer = rows / counted * deeper
+        found = replace(
+            mean.times(longer),
+            messages=mean.messages * longer**0.55,  # measured: long rows go in fewer messages
+            rounds=mean.rounds * deeper**2,
+            opened=tuple(round(each * longer) for each in counts[0].opened),
+            spread=SPREAD if differs > SAME else SAME,
+            exact=False,
+        )
+        return found, made
 
     def _at_its_shape(
         self,
