@@ -51,7 +51,7 @@ def network_of(link: Link | None) -> Network:
     return link if isinstance(link, Network) else NETWORKS[link or "lan"]
 
 
-def described(link: Link | Mapping[str, float]) -> Network:
+def described(link: Link | str | Mapping[str, float]) -> Network:
     """Return the network that a user describes in Python.
 
     Args:
@@ -65,7 +65,29 @@ def described(link: Link | Mapping[str, float]) -> Network:
         50.0
     """
     found = Network(**link) if isinstance(link, Mapping) else link
-    if isinstance(found, Network) or found in NETWORKS:
-        return network_of(found)
+    if isinstance(found, Network):
+        return found
+    if found in NETWORKS:
+        return NETWORKS[found]
     expected = "'lan', 'wan' or {'rtt': 40, 'rate': 100}"
     raise ConfigError(f"link: expected {expected}, got {link!r}")
+
+
+def network_named(text: str) -> Network:
+    """Return the network that a user names at a terminal.
+
+    Args:
+        text: ``lan``, ``wan``, or milliseconds and megabits a second: ``40,100``.
+
+    Raises:
+        ConfigError: there is no such network.
+
+    Example:
+        >>> network_named("20,200").rtt
+        20.0
+    """
+    rtt, comma, rate = text.partition(",")
+    try:
+        return described({"rtt": float(rtt), "rate": float(rate)} if comma else text)
+    except ValueError:
+        raise ConfigError(f"link: expected lan, wan or 40,100 (ms, Mbit/s), got {text!r}") from None
