@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from bench_far import Parties, communicators, spu_job
 from mplang_analysis import Network, OpCosts

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from mplang_analysis import network_of
 from mplang_spu import engine
-from mplang_spu.costs.counted import Request
+from mplang_spu.costs.counted import CountRequest
 from mplang_spu.costs.counting import count
 from mplang_spu.costs.members import Members
-from mplang_spu.costs.multipliers import Prepared
+from mplang_spu.costs.multipliers import PreparedProducts
 from mplang_spu.costs.pphlo import read_pphlo
 from mplang_spu.costs.program import turns_of
 from mplang_spu.lowering import Target, lower
@@ -51,7 +51,9 @@ def told(config, fn, args):
     code = made.pfunc.attrs["code"].hex()
     members = MEMBERS[config["protocol"]]
     return count(
-        Request(code=code, shares=shares, config=config, members=members, network=network_of("lan"))
+        CountRequest(
+            code=code, shares=shares, config=config, members=members, network=network_of("lan")
+        )
     )
 
 
@@ -200,7 +202,7 @@ def test_turns_of_loops_that_are_not_known():
     function = read_pphlo(code.code.decode())
     (found,) = (op for op in function.body.ops if op.name == "while")
     assert turns_of(found, {}) is None
-    request = Request(
+    request = CountRequest(
         code=made.pfunc.attrs["code"].hex(),
         shares=tuple(secret),
         config=config,
@@ -212,7 +214,7 @@ def test_turns_of_loops_that_are_not_known():
 
 
 def test_prepared_products_are_kept_for_later_ops():
-    prepared = Prepared()
+    prepared = PreparedProducts()
     assert [prepared.take([n]) for n in (4000, 96, 1, 4096)] == [1, 0, 1, 1]
 
 

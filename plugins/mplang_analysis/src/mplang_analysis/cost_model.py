@@ -248,11 +248,11 @@ def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs
     rounds.start(found.graph)
     unknown, protocols = [], None if link is None else ProtocolCosts(described(link))
     for joint in _not_told(found.graph, found.mask, found.mask, None, False):
-        told = None if protocols is None else _told(joint, protocols.network)
-        if protocols is None or told is None:
+        takes = None if protocols is None else _asked(joint, protocols.network)
+        if protocols is None or takes is None:
             unknown.append(joint)
         else:
-            protocols.add(joint, told)
+            protocols.add(joint, takes)
     return Costs(
         program=found.name,
         ops=tuple(_ops(found.graph)),
@@ -266,16 +266,16 @@ def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs
     )
 
 
-def _told(joint: JointOp, network: Network) -> OpCosts | None:
+def _asked(joint: JointOp, network: Network) -> OpCosts | None:
     asked = interface_of(joint.op, HasCosts)
     return None if asked is None else asked.costs(joint.op, network)
 
 
 def _unknown(joints: Iterable[JointOp]) -> Iterator[UnknownCost]:
-    found = Counter(
+    counts = Counter(
         (each.op.opcode, str(each.line or ""), each.parties, each.in_loop) for each in joints
     )
-    for (op, line, parties, in_loop), count in found.items():
+    for (op, line, parties, in_loop), count in counts.items():
         yield UnknownCost(op, line, tuple(parties), count, in_loop)
 
 

@@ -64,11 +64,11 @@ def described(link: Link | str | Mapping[str, float]) -> Network:
         >>> described({"rtt": 5, "rate": 50}).rate
         50.0
     """
-    found = Network(**link) if isinstance(link, Mapping) else link
-    if isinstance(found, Network):
-        return found
-    if found in NETWORKS:
-        return NETWORKS[found]
+    network = Network(**link) if isinstance(link, Mapping) else link
+    if isinstance(network, Network):
+        return network
+    if network in NETWORKS:
+        return NETWORKS[network]
     expected = "'lan', 'wan' or {'rtt': 40, 'rate': 100}"
     raise ConfigError(f"link: expected {expected}, got {link!r}")
 

@@ -97,8 +97,8 @@ class ProtocolCosts:
             again = joint.in_loop or not step.turns_known
             key = line, joint.op.opcode, parties, again
             self._steps.setdefault(key, []).append(step)
-        found = self._set_up.setdefault((joint.op.opcode, parties), {})
-        found.update({each.name: each for each in costs.set_up if each.name not in found})
+        set_up = self._set_up.setdefault((joint.op.opcode, parties), {})
+        set_up.update({each.name: each for each in costs.set_up if each.name not in set_up})
         self.ways |= {costs.way} - {""}
 
     def rows(self) -> tuple[LineCost, ...]:
@@ -107,8 +107,8 @@ class ProtocolCosts:
             self._row(line, op, parties, steps, again, False)
             for (line, op, parties, again), steps in self._steps.items()
         ]
-        for (op, parties), found in self._set_up.items():
-            made.append(self._row("", op, parties, list(found.values()), False, True))
+        for (op, parties), set_up in self._set_up.items():
+            made.append(self._row("", op, parties, list(set_up.values()), False, True))
         return tuple(row for row in made if row.messages or row.total > 1e-4 or not row.known)
 
     def _row(

@@ -30,7 +30,7 @@ def counted(request: str) -> Counted:
     """Return what a program takes.
 
     Args:
-        request: a :class:`mplang_spu.costs.counted.Request`, as JSON.
+        request: a :class:`mplang_spu.costs.counted.CountRequest`, as JSON.
 
     Raises:
         RunError: it cannot be counted: SPU does not take it, or counting takes too long.

@@ -22,7 +22,7 @@ def main(descriptor: int) -> None:
     Args:
         descriptor: of the socket to the process that asks.
     """
-    from mplang_spu.costs.counted import Request
+    from mplang_spu.costs.counted import CountRequest
     from mplang_spu.costs.counting import count
 
     give_up_privileges()
@@ -36,7 +36,7 @@ def main(descriptor: int) -> None:
         except EOFError:
             return
         try:
-            asked = Request.model_validate_json(text)
+            asked = CountRequest.model_validate_json(text)
             answer = count(asked).model_dump_json()
         except Exception as error:
             answer = f"!{error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from mplang_analysis import Network
 from pydantic import Field
@@ -13,7 +13,7 @@ from mplang_core.ext import StrictModel
 Amount = Annotated[float, Field(ge=0, le=1e18)]
 
 
-class Request(StrictModel):
+class CountRequest(StrictModel):
     """Program whose costs are asked for.
 
     Attributes:
@@ -26,7 +26,7 @@ class Request(StrictModel):
 
     code: str
     shares: tuple[bool, ...]
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     members: int = Field(ge=2, le=64)
     network: Network
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mplang_spu import engine
 from mplang_spu.libspu import libspu
@@ -139,30 +140,33 @@ class Members:
         letters: their letter boxes.
     """
 
-    def __init__(self, count: int, config: Any, ot: Way) -> None:
+    def __init__(self, count: int, config: Mapping[str, object], ot: Way) -> None:
         self.count = count
         self.sent: list[Sent] = []
         self.clocks = [(0, 0)] * count
         self._channels: list[_Channel] = []
         self.letters = [_Letters() for _ in range(count)]
-        self._setting = count, config["protocol"], config["field"], config["fxp_fraction_bits"]
+        protocol, field, fxp = (config[e] for e in ("protocol", "field", "fxp_fraction_bits"))
+        self._setting = count, str(protocol), str(field), int(str(fxp))
         self._pool = ThreadPoolExecutor(count)
         runtime = engine.runtime_config(config, ot)
-        self._links: list[Any] = [None] * count  # a runtime does not keep its link
-        self._runtimes = list(self._pool.map(lambda i: self._runtime(i, runtime), range(count)))
+        self._links = list(self._pool.map(self._link, range(count)))  # no runtime keeps its own
+        self._runtimes = list(
+            self._pool.map(lambda link: libspu.RuntimeWrapper(link, runtime), self._links)
+        )
         self.set_up = self._ran(0.0)
 
-    def _runtime(self, index: int, config: Any) -> Any:
+    def _link(self, index: int) -> object:
         desc = libspu.link.Desc()
         desc.id = "root"
         for i in range(self.count):
             desc.add_party(f"P{i}", f"P{i}")
         others = [None if i == index else _Channel(self, index, i) for i in range(self.count)]
         self._channels += filter(None, others)
-        self._links[index] = libspu.link.create_with_channels(desc, index, others)
-        return libspu.RuntimeWrapper(self._links[index], config)
+        link: object = libspu.link.create_with_channels(desc, index, others)
+        return link
 
-    def put(self, name: str, array: Any, secret: bool) -> None:
+    def put(self, name: str, array: NDArray[np.generic], secret: bool) -> None:
         """Set a variable to an array, shared or public."""
         io = engine.io(*self._setting)
         pieces = io.make_shares(np.asarray(array, order="C"), engine.visibility(secret))
@@ -171,8 +175,8 @@ class Members:
 
     def storage(self, name: str) -> str:
         """Return how a variable is stored, as libspu names it."""
-        found: str = self._runtimes[0].GetVarMeta(name).storage_type
-        return found
+        storage: str = self._runtimes[0].GetVarMeta(name).storage_type
+        return storage
 
     def copy(self, name: str, to: str) -> None:
         """Set a variable to another one."""

@@ -16,8 +16,8 @@ BATCH = 8192
 """Numbers in a batch; two make a prepared product of shares."""
 
 
-class Prepared:
-    """Prepared products that the members have."""
+class PreparedProducts:
+    """PreparedProducts products that the members have."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -32,7 +32,7 @@ class Prepared:
             The batches that are made for them.
 
         Example:
-            >>> prepared = Prepared()
+            >>> prepared = PreparedProducts()
             >>> prepared.take([300, 300]), prepared.take([4000])
             (1, 1)
         """

@@ -15,15 +15,15 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from mplang_spu.costs.count import OpCount, count_of
+from mplang_spu.costs.expense import Expense, expense_of
 from mplang_spu.costs.members import Members, Ran
-from mplang_spu.costs.multipliers import Prepared, opened_of, split_batches
+from mplang_spu.costs.multipliers import PreparedProducts, opened_of, split_batches
 from mplang_spu.costs.pphlo import TENSOR, VALUE, PphloOp, Tensor, free_values, module_of, tensors
-from mplang_spu.costs.session import MATRICES, PRODUCTS, Session
+from mplang_spu.costs.session import MATRICES, PRODUCTS, SessionWork
 from mplang_spu.target import Target
 
 SIZES = 1024, 4096
@@ -89,12 +89,12 @@ class OpCounter:
         session: what they do beside single ops.
     """
 
-    def __init__(self, target: Target, members: Members, session: Session) -> None:
+    def __init__(self, target: Target, members: Members, session: SessionWork) -> None:
         self._target, self._members, self._session = target, members, session
         self._until = math.inf
-        self._counted: dict[Any, tuple[OpCount | None, Stands]] = {}
+        self._counted: dict[object, tuple[Expense | None, Stands]] = {}
         self._stands: dict[Stand, str] = {}
-        self._prepared = Prepared()
+        self._prepared = PreparedProducts()
 
     def until(self, seconds: float) -> OpCounter:
         """Run no further op after so many seconds, and return this counter."""
@@ -110,7 +110,7 @@ class OpCounter:
 
     def count(
         self, op: PphloOp, types: Mapping[str, Tensor], stands: Mapping[str, Stand | None]
-    ) -> tuple[OpCount | None, Stands]:
+    ) -> tuple[Expense | None, Stands]:
         """Count what an op takes.
 
         Args:
@@ -123,7 +123,7 @@ class OpCounter:
         """
         used = [types[each] for each in (*op.operands, *free_values(op))]
         if not all(kind.size for kind in (*used, *op.gives)):
-            return OpCount(), (None,) * len(op.gives)
+            return Expense(), (None,) * len(op.gives)
         sizes = {kind.size for kind in (*used, *op.gives)}
         if op.name in ELEMENTWISE and len(sizes - {1}) <= 1:
             return self._by_element(op, types, stands, max(sizes))
@@ -141,7 +141,7 @@ class OpCounter:
         types: Mapping[str, Tensor],
         stands: Mapping[str, Stand | None],
         size: int,
-    ) -> tuple[OpCount | None, Stands]:
+    ) -> tuple[Expense | None, Stands]:
         batched = self._target.protocol == "CHEETAH"
         if size <= (MOST if batched else SIZES[0]):
             return self._at_its_shape(*_resized(op, types, size), stands)
@@ -155,7 +155,7 @@ class OpCounter:
 
     def _sort(
         self, op: PphloOp, types: Mapping[str, Tensor], stands: Mapping[str, Stand | None]
-    ) -> tuple[OpCount | None, Stands]:
+    ) -> tuple[Expense | None, Stands]:
         """Count a sort on random numbers, several times; a long one follows from a shorter one."""
         rows = max(kind.size for kind in op.gives)
         counted = min(rows, SORTED)
@@ -171,7 +171,7 @@ class OpCounter:
         differs = max(abs(each.messages - mean.messages) / mean.messages for each in counts)
         deeper = math.log2(max(rows, 2)) / math.log2(max(counted, 2))
         longer = rows / counted * deeper
-        found = replace(
+        scaled = replace(
             mean.times(longer),
             messages=mean.messages * longer**0.55,  # measured: long rows go in fewer messages
             rounds=mean.rounds * deeper**2,
@@ -179,7 +179,7 @@ class OpCounter:
             spread=SPREAD if differs > SAME else SAME,
             exact=False,
         )
-        return found, made
+        return scaled, made
 
     def _at_its_shape(
         self,
@@ -187,7 +187,7 @@ class OpCounter:
         types: Mapping[str, Tensor],
         stands: Mapping[str, Stand | None],
         draw: int | None = None,
-    ) -> tuple[OpCount | None, Stands]:
+    ) -> tuple[Expense | None, Stands]:
         """Count an op once for all that are the same.
 
         Args:
@@ -213,7 +213,7 @@ class OpCounter:
         text: str,
         takes: Sequence[tuple[str, Tensor, Stand | None]],
         draw: int | None,
-    ) -> tuple[OpCount, Stands]:
+    ) -> tuple[Expense, Stands]:
         outs = [f"out{i}" for i in range(len(op.gives))]
         random, ins, heads = np.random.default_rng(draw), [], []
         for i, (name, kind, stand) in enumerate(takes):
@@ -227,26 +227,26 @@ class OpCounter:
                 self._members.put(ins[-1], numbers, kind.secret)
                 heads.append((name, kind, False))
         code = _module(heads, text, op)
-        found = self._count_of(self._members.run(code, ins, outs), op)
-        for _ in range(2 if found.seconds < BRIEF else 0):
+        expense = self._count_of(self._members.run(code, ins, outs), op)
+        for _ in range(2 if expense.seconds < BRIEF else 0):
             again = self._count_of(self._members.run(code, ins, outs), op)
-            found = replace(found, seconds=min(found.seconds, again.seconds))
+            expense = replace(expense, seconds=min(expense.seconds, again.seconds))
         made = [self._keep(kind, name) for kind, name in zip(op.gives, outs, strict=True)]
-        return found, tuple(made)
+        return expense, tuple(made)
 
-    def _count_of(self, ran: Ran, op: PphloOp) -> OpCount:
+    def _count_of(self, ran: Ran, op: PphloOp) -> Expense:
         """Return what an op took, without the batches of prepared products that were made amid."""
-        others = OpCount(seconds=self._session.idle)
+        others = Expense(seconds=self._session.idle)
         if self._target.protocol != "CHEETAH":
-            return count_of(ran).without(others)
+            return expense_of(ran).without(others)
         opened = opened_of(ran.sent, self._target.bits // 8)
         batches, (kept, _) = self._prepared.take(opened), split_batches(ran.sent)
         others += replace(self._session.batch.times(batches), messages=0, size=0)
-        found = count_of(ran._replace(sent=kept)).without(others)
+        expense = expense_of(ran._replace(sent=kept)).without(others)
         uses = {each.link for each in kept if each.link != "root"}
         if opened or any(each.link == "root" for each in kept):
             uses.add(MATRICES if op.name in MATRIX else PRODUCTS)
-        return replace(found, opened=opened, uses=frozenset(uses))
+        return replace(expense, opened=opened, uses=frozenset(uses))
 
     def _keep(self, kind: Tensor, name: str, number: int = 1) -> Stand:
         """Keep a variable as what stands for its like, if there is none."""
@@ -267,8 +267,8 @@ def _resized(
     def anew(kind: Tensor) -> Tensor:
         return kind.of_shape(elements) if kind.size == size else kind
 
-    def written(found: re.Match[str]) -> str:
-        return str(anew(next(tensors(found[0]))))
+    def written(match: re.Match[str]) -> str:
+        return str(anew(next(tensors(match[0]))))
 
     made = replace(op, text=TENSOR.sub(written, op.text), gives=tuple(map(anew, op.gives)))
     return made, {name: anew(types[name]) for name in op.operands}
@@ -277,8 +277,8 @@ def _resized(
 def _renamed(op: PphloOp, named: Mapping[str, str]) -> str:
     """Return the text of an op whose operands have these names, and whose results ``%r``."""
 
-    def anew(found: re.Match[str]) -> str:
-        return "%r" if found[0] == op.defines else named.get(found[0], found[0])
+    def anew(match: re.Match[str]) -> str:
+        return "%r" if match[0] == op.defines else named.get(match[0], match[0])
 
     return VALUE.sub(anew, op.text)
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from jaxlib.mlir import ir
 from mplang_stablehlo.ext import walk
 
-from mplang_spu.costs.pphlo import PphloOp, Region
+from mplang_spu.costs.pphlo import PphloOp, PphloRegion
 
 _Key: TypeAlias = tuple[str, int]
 """Name of an op, and elements of its largest result."""
@@ -28,7 +28,7 @@ _NAMES = {
 """Names that stand for each other in the two languages."""
 
 
-def places_of(module: ir.Module, body: Region) -> dict[int, int]:
+def places_of(module: ir.Module, body: PphloRegion) -> dict[int, int]:
     """Return the line of the text that each op comes from; those of the op before if unsure.
 
     Args:
@@ -42,24 +42,24 @@ def places_of(module: ir.Module, body: Region) -> dict[int, int]:
     wanted = list(_flat(body))
     theirs = [(_name(op.name.partition(".")[2]), _size(op)) for op in lowered]
     ours = [(_name(op.name), max((kind.size for kind in op.gives), default=0)) for op in wanted]
-    found = {**_beside(theirs, ours), **_one_by_one(theirs, ours)}
+    sources = {**_beside(theirs, ours), **_one_by_one(theirs, ours)}
     lines = [
-        lowered[found[i]].location.start_line if i in found else None for i in range(len(ours))
+        lowered[sources[i]].location.start_line if i in sources else None for i in range(len(ours))
     ]
     return {id(op): line for op, line in zip(wanted, _filled(lines), strict=True) if line}
 
 
 def _one_by_one(theirs: Sequence[_Key], ours: Sequence[_Key]) -> Mapping[int, int]:
     """Return which op is which where both have as many of a name and size, in their order."""
-    found: dict[int, int] = {}
+    pairs: dict[int, int] = {}
     by_key: dict[_Key, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for keys, side in ((theirs, 0), (ours, 1)):
         for i, key in enumerate(keys):
             by_key[key][side].append(i)
     for before, after in by_key.values():
         if len(before) == len(after):
-            found.update(zip(after, before, strict=True))
-    return found
+            pairs.update(zip(after, before, strict=True))
+    return pairs
 
 
 def _beside(theirs: Sequence[_Key], ours: Sequence[_Key]) -> Mapping[int, int]:
@@ -75,18 +75,18 @@ def _beside(theirs: Sequence[_Key], ours: Sequence[_Key]) -> Mapping[int, int]:
 def _filled(lines: Sequence[int | None]) -> Sequence[int | None]:
     """Return lines where unknown ones are those before, at the beginning those behind."""
     last = next(filter(None, lines), None)
-    found = []
+    filled = []
     for line in lines:
         last = line or last
-        found.append(last)
-    return found
+        filled.append(last)
+    return filled
 
 
-def _flat(region: Region) -> Sequence[PphloOp]:
-    found = []
+def _flat(region: PphloRegion) -> Sequence[PphloOp]:
+    ops = []
     for op in region.ops:
-        found += [op, *(each for inner in op.regions for each in _flat(inner))]
-    return found
+        ops += [op, *(each for inner in op.regions for each in _flat(inner))]
+    return ops
 
 
 def _name(name: str) -> str:

@@ -44,8 +44,8 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
-    """Region of an op.
+class PphloRegion:
+    """PphloRegion of an op.
 
     Attributes:
         ops: its ops, the last of which returns.
@@ -78,7 +78,7 @@ class PphloOp:
     results: tuple[str, ...]
     operands: tuple[str, ...]
     gives: tuple[Tensor, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[PphloRegion, ...] = ()
     arguments: tuple[str, ...] = ()
 
     @property
@@ -99,7 +99,7 @@ class PphloFunction:
 
     names: tuple[str, ...]
     takes: tuple[Tensor, ...]
-    body: Region
+    body: PphloRegion
 
 
 def read_pphlo(code: str) -> PphloFunction:
@@ -136,14 +136,14 @@ def free_values(op: PphloOp) -> tuple[str, ...]:
     """Return the names that an op uses in its regions and does not define there."""
     text = "\n".join(op.text.splitlines()[1:])
     defined = set(re.findall(r"(%\w+)(?::\d+)? = ", text)) | set(re.findall(r"(%\w+): ", text))
-    found = {each.partition("#")[0]: each for each in VALUE.findall(text)}
+    used = {each.partition("#")[0]: each for each in VALUE.findall(text)}
     own = {each.partition("#")[0] for each in op.operands} | {op.defines}
-    return tuple(each for name, each in found.items() if name not in defined | own)
+    return tuple(each for name, each in used.items() if name not in defined | own)
 
 
-def _region(lines: Sequence[str], at: int) -> tuple[Region, int]:
+def _region(lines: Sequence[str], at: int) -> tuple[PphloRegion, int]:
     """Read the ops of a region; return it, and the index of the line that ends it."""
-    made = Region()
+    made = PphloRegion()
     while not lines[at].startswith("}"):
         if lines[at] and not lines[at].startswith("^"):
             op, at = _op(lines, at)
@@ -154,24 +154,24 @@ def _region(lines: Sequence[str], at: int) -> tuple[Region, int]:
 
 def _op(lines: Sequence[str], at: int) -> tuple[PphloOp, int]:
     """Read an op; return it, and the index of its last line."""
-    first, head, regions = at, lines[at], list[Region]()
+    first, head, regions = at, lines[at], list[PphloRegion]()
     generic = head.endswith("({")  # its types come last
     if not generic and lines[at + 1].startswith(("cond", "reducer", "comparator")):
         at += 1
     while lines[at].endswith("{"):
         region, at = _region(lines, at + 1)
         regions.append(region)
-    found = _OP.match(head)
-    assert found is not None
+    match = _OP.match(head)
+    assert match is not None
     said, _, types = (lines[at] if generic else head).rpartition(" : ")
-    named = VALUE.findall(head.partition(" = ")[2] if found[1] else head)
+    named = VALUE.findall(head.partition(" = ")[2] if match[1] else head)
     if not generic:
-        named = VALUE.findall(said.partition(" = ")[2] if found[1] else said)
+        named = VALUE.findall(said.partition(" = ")[2] if match[1] else said)
     arguments = re.findall(r"(%\w+) = ", said.partition(" = ")[2])
-    results = _results(found[1], found[2])
+    results = _results(match[1], match[2])
     gives = list(tensors(types.rpartition(" -> ")[2]))
     made = PphloOp(
-        name=found[3],
+        name=match[3],
         text="\n".join(lines[first : at + 1]),
         results=results,
         operands=tuple(each for each in named if each not in arguments),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mplang_spu.costs.count import OpCount
+from mplang_spu.costs.expense import Expense
 from mplang_spu.costs.op_counter import OpCounter, Stand
-from mplang_spu.costs.pphlo import PphloFunction, PphloOp, Region, Tensor
+from mplang_spu.costs.pphlo import PphloFunction, PphloOp, PphloRegion, Tensor
 
 FREE = {
     "bitcast_convert", "broadcast", "broadcast_as", "concatenate", "constant", "iota", "pad",
@@ -41,8 +42,8 @@ class Row(NamedTuple):
     line: int
     elements: int
     turns: int | None
-    takes: OpCount | None
-    batches: OpCount = OpCount()
+    takes: Expense | None
+    batches: Expense = Expense()
 
 
 @dataclass
@@ -72,7 +73,7 @@ class ProgramCounter:
         self._counter, self._lines = counter, lines
         self.rows: list[Row] = []
 
-    def count(self, program: PphloFunction, known: Sequence[np.ndarray[Any, Any]] = ()) -> None:
+    def count(self, program: PphloFunction, known: Sequence[NDArray[np.generic]] = ()) -> None:
         """Count what the ops of a program take, in order.
 
         Args:
@@ -88,7 +89,7 @@ class ProgramCounter:
             scope.stands[name] = self._counter.input(kind) if kind.size else None
         self._region(program.body, scope, 1)
 
-    def _region(self, region: Region, scope: _Scope, turns: int | None) -> None:
+    def _region(self, region: PphloRegion, scope: _Scope, turns: int | None) -> None:
         for op in region.ops:
             if not op.results:  # a return, or the end of a value
                 continue
@@ -127,20 +128,20 @@ class ProgramCounter:
         for name in op.operands if op.name in BITWISE else ():
             if name in scope.numbers:
                 stands[name] = self._counter.input(scope.types[name], scope.numbers[name])
-        found, made = self._counter.count(op, scope.types, stands)
+        takes, made = self._counter.count(op, scope.types, stands)
         for name, kind, stand in zip(op.results, op.gives, made, strict=True):
             scope.types[name], scope.stands[name] = kind, stand
         elements = max((kind.size for kind in op.gives), default=0)
-        if found is not None and not found.messages and not found.seconds:
+        if takes is not None and not takes.messages and not takes.seconds:
             return
-        self.rows.append(Row(op.name, self._lines.get(id(op), 0), elements, turns, found))
+        self.rows.append(Row(op.name, self._lines.get(id(op), 0), elements, turns, takes))
 
     def _loop(self, op: PphloOp, scope: _Scope, turns: int | None) -> None:
         """Count the first turn, then the others, for which values may be stored otherwise."""
         again = turns_of(op, scope.numbers)
         inner = scope.inner()
-        for mine, given in zip(op.arguments, op.operands, strict=True):
-            inner.types[mine], inner.stands[mine] = scope.types[given], scope.stands[given]
+        for mine, initial in zip(op.arguments, op.operands, strict=True):
+            inner.types[mine], inner.stands[mine] = scope.types[initial], scope.stands[initial]
         if again is None or turns is None:
             self._turn(op, inner, None)
         elif again:
@@ -196,16 +197,16 @@ def turns_of(op: PphloOp, numbers: Mapping[str, int]) -> int | None:
     return max(0, -(-(end - begin) // step))
 
 
-def _constants(region: Region) -> dict[str, int]:
-    found = {}
+def _constants(region: PphloRegion) -> dict[str, int]:
+    numbers = {}
     for op in region.ops:
         number = _largest(op.text) if op.name == "constant" else None
         if number is not None:
-            found[op.results[0]] = number
-    return found
+            numbers[op.results[0]] = number
+    return numbers
 
 
-def _resolved(name: str, region: Region, numbers: Mapping[str, int]) -> int | None:
+def _resolved(name: str, region: PphloRegion, numbers: Mapping[str, int]) -> int | None:
     """Return an integer that a region moves from elsewhere."""
     for op in reversed(region.ops):
         if name in op.results and op.name in FREE and op.operands:
@@ -215,5 +216,5 @@ def _resolved(name: str, region: Region, numbers: Mapping[str, int]) -> int | No
 
 def _largest(constant: str) -> int | None:
     """Return the largest integer of a constant; ``None`` if it has others than integers."""
-    found = _INTEGERS.search(constant)
-    return max(map(int, re.findall(r"-?\d+", found[1]))) if found else None
+    match = _INTEGERS.search(constant)
+    return max(map(int, re.findall(r"-?\d+", match[1]))) if match else None

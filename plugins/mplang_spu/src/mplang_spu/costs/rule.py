@@ -19,7 +19,7 @@ def costs_of_run(op: Operation, network: Network) -> OpCosts | None:
         network: between the members; what the device's ``link`` says counts for transfers.
     """
     from mplang_spu.costs.apart import counted
-    from mplang_spu.costs.counted import Request, Step
+    from mplang_spu.costs.counted import CountRequest, Step
 
     config = dict(op.attrs["config"])
     link = config.get("link")
@@ -27,7 +27,7 @@ def costs_of_run(op: Operation, network: Network) -> OpCosts | None:
     shares = [isinstance(value.type, ShareType) for value in op.inputs]
     drawn = public_part.results_of(op.attrs.get("public"), [each.type for each in op.inputs])
     code: bytes = op.attrs["program"]["code"]
-    request = Request(
+    request = CountRequest(
         code=code.hex(),
         shares=(*shares, *[False] * len(drawn)),
         config=config,
@@ -35,12 +35,12 @@ def costs_of_run(op: Operation, network: Network) -> OpCosts | None:
         network=said,
     )
     try:
-        found = counted(request.model_dump_json())
+        costs = counted(request.model_dump_json())
     except RunError:
         return None
-    lines = _lines(code, {step.line for step in found.steps}, op.location)
+    lines = _lines(code, {step.line for step in costs.steps}, op.location)
 
-    def told(steps: Sequence[Step]) -> tuple[StepCost, ...]:
+    def steps_of(steps: Sequence[Step]) -> tuple[StepCost, ...]:
         return tuple(
             StepCost(
                 name=each.name,
@@ -59,11 +59,11 @@ def costs_of_run(op: Operation, network: Network) -> OpCosts | None:
             for each in steps
         )
 
-    return OpCosts(told(found.steps), told(found.set_up), found.way)
+    return OpCosts(steps_of(costs.steps), steps_of(costs.set_up), costs.way)
 
 
 def _lines(
-    code: bytes, wanted: Iterable[int], place: Location | None
+    code: bytes, wanted: Iterable[int], call_site: Location | None
 ) -> Mapping[int, Location | None]:
     """Return the user's lines of lines of the StableHLO, where this process traced it."""
     from mplang_stablehlo import read
@@ -73,4 +73,6 @@ def _lines(
     rows = [
         op.location.start_line if op.location.is_a_file() else 0 for op in walk(module.operation)
     ]
-    return {line: line_at(module, code, rows.index(line), place) for line in wanted if line in rows}
+    return {
+        line: line_at(module, code, rows.index(line), call_site) for line in wanted if line in rows
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mplang_spu.costs.count import OpCount, count_of
+from mplang_spu.costs.expense import Expense, expense_of
 from mplang_spu.costs.members import Members
 from mplang_spu.costs.pphlo import Tensor, module_of
 
@@ -12,7 +12,7 @@ PRODUCTS, MATRICES = "products", "matrix products"
 FEW, MANY = 16, 4000  # the last is more than one core takes
 
 
-class Session:
+class SessionWork:
     """What members do once in a session, and in batches, beside single ops.
 
     Args:
@@ -28,9 +28,9 @@ class Session:
 
     def __init__(self, members: Members, protocol: str) -> None:
         self._members, self._protocol = members, protocol
-        self.set_ups = {"": count_of(members.set_up)}
+        self.set_ups = {"": expense_of(members.set_up)}
         self.idle = min(self._run("negate %0", FEW).seconds for _ in range(8))
-        self.batch = OpCount()
+        self.batch = Expense()
         if protocol == "CHEETAH":
             self._begin()
 
@@ -51,9 +51,9 @@ class Session:
             first, again = (self._run("dot %0, %0", 2, 2) for _ in range(2))
             self.set_ups[MATRICES] = first.without(again)
 
-    def _run(self, op: str, *shape: int, gives: str = "f32") -> OpCount:
+    def _run(self, op: str, *shape: int, gives: str = "f32") -> Expense:
         takes, made = Tensor(shape, "f32", True), Tensor(shape, gives, True)
         self._members.put("made", np.ones(shape, "f4"), secret=True)
         line = f"%1 = pphlo.{op} : ({', '.join([str(takes)] * op.count('%'))}) -> {made}"
         code = module_of([f"%0: {takes}"], [line], {"%1": made})
-        return count_of(self._members.run(code, ["made"], ["made"]))
+        return expense_of(self._members.run(code, ["made"], ["made"]))
