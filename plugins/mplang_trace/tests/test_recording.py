@@ -324,6 +324,7 @@ def test_a_long_op_is_shown_with_the_seconds_since_it_was_seen():
     """As of a query: by the clock of the host, whatever the party tells."""
     seen = live_table.Seen()
     query, other = (PartyState("running", op, "a.py:7") for op in ("ibis.run", "jax.run"))
-    passed = [seen.seconds("bank", query, now) for now in (2.0, 3.0, 9.5)]
-    assert [*passed, seen.seconds("bank", other, 10.0)] == [0.0, 1.0, 7.5, 0.0]
-    assert seen.seconds("shop", query, 10.0) == 0.0
+    passed = [seen.since("bank", query, now, int(now)) for now in (2.0, 3.0, 9.5)]
+    assert passed == [(0.0, 0), (1.0, 1), (7.5, 7)]
+    assert seen.since("bank", other, 10.0, 10) == (0.0, 0)
+    assert seen.since("shop", query, 10.0, 10) == (0.0, 0)

@@ -57,6 +57,26 @@ class OpCosts:
     set_up: Sequence[StepCost] = ()
     way: str = ""
 
+    @property
+    def known(self) -> bool:
+        """Whether all of it is known, for one run of the op."""
+        return all(step.known and step.turns_known for step in self.steps)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of all messages, without what is set up."""
+        return sum(step.bytes for step in self.steps)
+
+    def seconds(self, network: Network) -> float:
+        """Return how long it takes, without what is set up.
+
+        Args:
+            network: between the parties.
+        """
+        rounds = sum(step.rounds for step in self.steps)
+        in_turn = sum(step.in_turn for step in self.steps)
+        return sum(step.seconds for step in self.steps) + network.seconds(rounds, in_turn)
+
 
 @runtime_checkable
 class HasCosts(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mplang_core.ext import ObservedHost, PartyState, SimpHost
+from mplang_trace.long_ops import LongOps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +29,8 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
 
     The table has a row per party: its state, its current op with the line and, of a long one such
     as a query, the seconds since it was first seen there, and the bytes that it sent and received.
-    It disappears at the end of the program.
+    Of an op that takes longer than ten seconds and whose costs can be told, as one of an SPU, it
+    says how far it is. It disappears at the end of the program.
 
     Args:
         host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
@@ -75,24 +77,30 @@ def _show(host: ObservedHost, console: Console, over: threading.Event) -> None:
 
 
 class Seen:
-    """Where parties were last seen, and since when: by this clock, so that nobody tells a time."""
+    """Where parties were last seen, and since when: by this clock, so that nobody tells a time.
+
+    Attributes:
+        long_ops: what is known of ops that take long.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[str, tuple[PartyState, float]] = {}
+        self._last: dict[str, tuple[PartyState, float, int]] = {}
+        self.long_ops = LongOps()
 
-    def seconds(self, name: str, state: PartyState, now: float) -> float:
-        """Return for how long a party has been in the same op and line.
+    def since(self, name: str, state: PartyState, now: float, sent: int) -> tuple[float, int]:
+        """Return for how long a party has been in the same op and line, and what was sent since.
 
         Args:
             name: its name.
             state: its state now.
             now: in seconds.
+            sent: bytes that all parties have sent.
         """
-        before, since = self._places.get(name, (state, now))
+        before, begin, sent_before = self._last.get(name, (state, now, sent))
         if (before.op, before.location) != (state.op, state.location):
-            since = now
-        self._places[name] = state, since
-        return now - since
+            begin, sent_before = now, sent
+        self._last[name] = state, begin, sent_before
+        return now - begin, sent - sent_before
 
 
 def _table(host: ObservedHost, took: float, seen: Seen | None = None) -> Table:
@@ -103,13 +111,32 @@ def _table(host: ObservedHost, took: float, seen: Seen | None = None) -> Table:
     at = host.at()
     if at is not None and at.location:
         table.add_row("host", "", at.opcode, str(at.location), "", "")
-    for name, state in zip(host.names, host.progress(), strict=True):
+    states = host.progress()
+    sent = {name: _sent(state) for name, state in zip(host.names, states, strict=True)}
+    for name, state in zip(host.names, states, strict=True):
         if not state.observable:
             table.add_row(name, state.state, "not observable", "", "", "")
             continue
-        sent = sum(link.sent for link in state.links.values())
         received = sum(link.received for link in state.links.values())
-        passed = 0.0 if seen is None or not state.op else seen.seconds(name, state, took)
-        where = state.op or "", (state.location or "") + f" ({passed:.0f} s)" * (passed >= LONG)
-        table.add_row(name, state.state, *where, decimal(sent), decimal(received))
+        line = (state.location or "") + _since(host, name, state, took, sum(sent.values()), seen)
+        table.add_row(
+            name, state.state, state.op or "", line, decimal(sent[name]), decimal(received)
+        )
     return table
+
+
+def _sent(state: PartyState) -> int:
+    return sum(link.sent for link in state.links.values())
+
+
+def _since(
+    host: ObservedHost, name: str, state: PartyState, took: float, sent: int, seen: Seen | None
+) -> str:
+    """Return for how long a party has been in a long op, and how far it is, if that is known."""
+    if seen is None or not state.op:
+        return ""
+    passed, moved = seen.since(name, state, took, sent)
+    if passed < LONG:
+        return ""
+    progress = seen.long_ops.progress(host, state, passed, moved)
+    return f" ({passed:.0f} s{', ' * bool(progress)}{progress})"
