@@ -1,0 +1,136 @@
+"""Reasons why the shares of a program have to be of FM128: what FM64 is not certain to get right.
+
+FM64 computes integers modulo 2^64, and compares those from -2^62 to 2^62. So a program is right in
+it if it has no fractions, each of its ops is exact on integers, and each integer of 64 bits is
+within these bounds, by its declared range and the rules of the interval analysis. Narrower ones
+wrap around as their types do, in both fields. Imports JAX only where a program has such code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mplang_analysis import Interval, OpRanges
+from mplang_analysis.ext import Given, Numbers, of_type
+
+from mplang_core import Program, TensorType
+from mplang_core.ext import Diagnostic, Forwards, Location, Operation, control_of, interface_of
+from mplang_spu.ranges import line_in, with_public_part
+from mplang_spu.share_type import Sharing, share_of
+
+LIMIT = 2**62
+"""Integers that FM64 compares are from -LIMIT to LIMIT - 1."""
+
+SHARE, RUN, RECONSTRUCT = "spu.make_shares", "spu.run_jax", "spu.reconstruct"
+
+FRACTIONS = "has fractions, of which FM64 keeps 18 bits"
+OUTSIDE = "shares that come from elsewhere, or leave the program, are of FM128"
+
+
+def reasons_against(program: Program, like: Sharing) -> list[Diagnostic]:
+    """Return why shares of a program are not certain to be right in FM64.
+
+    Args:
+        program: a valid program.
+        like: which shares.
+
+    Returns:
+        The reasons in the order of the program, each once with the user's line; none if there is
+        nothing against FM64. What follows from ranges is looked at if nothing else is known.
+    """
+    found = dict.fromkeys(_by_types(program, like)) or _Ranges(program, like).found
+    return list(found)
+
+
+def _by_types(program: Program, like: Sharing) -> Iterator[Diagnostic]:
+    if any(_is_like(value.type, like) for value in (*program.graph.inputs, *program.graph.outputs)):
+        yield Diagnostic(OUTSIDE)
+    for op in program.graph.walk():
+        shares = [value.type for value in (*op.inputs, *op.outputs) if _is_like(value.type, like)]
+        if op.opcode == RUN and shares:
+            yield from _of_code(op)
+        elif op.opcode == SHARE and any(map(_has_fractions, shares)):
+            yield Diagnostic(f"what is shared {FRACTIONS}", op.location)
+        elif shares and not _is_known(op):
+            text = f"{op.opcode} takes or makes shares, and is not known to be exact in FM64"
+            yield Diagnostic(text, op.location)
+
+
+def _is_like(kind: object, like: Sharing) -> bool:
+    share = share_of(kind)
+    return share is not None and Sharing.of(share) == like
+
+
+def _has_fractions(kind: object) -> bool:
+    share = share_of(kind)
+    return share is not None and share.plain.dtype.value.startswith("f")
+
+
+def _is_known(op: Operation) -> bool:
+    """Return whether an op shares, reconstructs, moves shares, or runs its regions."""
+    moves = control_of(op) is not None or interface_of(op, Forwards) is not None
+    return moves or op.opcode in (SHARE, RECONSTRUCT)
+
+
+def _of_code(op: Operation) -> Iterator[Diagnostic]:
+    from mplang_spu import exact_integers
+
+    found = exact_integers.inexact_op(op.attrs["program"]["code"])
+    if found is not None:
+        yield Diagnostic(found[1], _line(op, found[0]))
+
+
+def _line(op: Operation, number: int) -> Location | None:
+    return line_in(op, number) or op.location
+
+
+class _Ranges(Numbers):
+    """A run of a program on intervals that finds integers which FM64 may not compare.
+
+    Attributes:
+        found: the reasons.
+    """
+
+    def __init__(self, program: Program, like: Sharing) -> None:
+        self.found: dict[Diagnostic, None] = {}
+        self._like = like
+        super().__init__(program, [Given(of_type(each.type)) for each in program.graph.inputs])
+
+    def _apply(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
+        if op.opcode == SHARE and _is_like(op.outputs[0].type, self._like):
+            self._check(op.inputs[0].type, ins[0].interval, line)
+        elif op.opcode == RUN:
+            for value, each in zip(op.inputs, ins, strict=True):
+                if isinstance(value.type, TensorType):  # a share was looked at where it was made
+                    self._check(value.type, each.interval, line)
+        return super()._apply(op, ins, line)
+
+    def _check(self, kind: object, x: Interval, line: Location | None) -> None:
+        is_wide = isinstance(kind, TensorType) and kind.dtype.is_integer and kind.dtype.is_64bit
+        if is_wide and not holds(x):
+            self.found[Diagnostic(told("what is shared", x), line)] = None
+
+    def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:
+        if op.opcode != RUN or not any(_is_like(each.type, self._like) for each in op.outputs):
+            return super()._ask(op, ins)
+        from mplang_spu import exact_integers
+
+        given = with_public_part(op, [each.interval for each in ins])
+        results, beyond = exact_integers.bounds(op.attrs["program"]["code"], given)
+        for number, text in beyond:
+            self.found[Diagnostic(text, _line(op, number))] = None
+        return OpRanges(results)
+
+
+def holds(x: Interval) -> bool:
+    """Return whether FM64 compares all integers of an interval."""
+    return x.low >= -LIMIT and x.high < LIMIT
+
+
+def told(what: str, x: Interval) -> str:
+    """Return why an integer of 64 bits needs FM128, and what would change that."""
+    size = f"may be as large as {float(x.largest):.2g}" if x.known else "may be any of 64 bits"
+    return (
+        f"{what} {size}, and FM64 compares integers below 2^62 = 4.6e18; where data are smaller, "
+        "mp.seal(x, range=…) declares it"
+    )
