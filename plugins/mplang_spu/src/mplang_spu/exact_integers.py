@@ -22,8 +22,9 @@ from mplang_stablehlo.ext import (
     walk,
 )
 
-from mplang_spu.field_reasons import FRACTIONS, LIMIT, holds, told
+from mplang_spu.field_reasons import ADVICE, FRACTIONS, LIMIT, holds, told
 from mplang_spu.lowering.bounds import CHOICES
+from mplang_spu.lowering.wraps import looked_at
 from mplang_spu.ranges import module_of
 
 _EXACT = """
@@ -35,7 +36,7 @@ shift_right_arithmetic shift_right_logical sign slice sort subtract transpose wh
 EXACT = frozenset(_EXACT.split())
 """Ops that are exact on integers in FM64. Quotients and remainders are floats, which are not."""
 
-_STARTED = {"compare", "maximum", "minimum"}
+_COMPARING = {"compare", "maximum", "minimum"}
 """Ops of a reducer whose initial values the lowering clamps, see ``sums.clamp_starts``."""
 
 
@@ -62,14 +63,14 @@ def inexact_op(code: bytes) -> tuple[int, str] | None:
 def bounds(
     code: bytes, inputs: Sequence[Interval]
 ) -> tuple[Sequence[Interval], Sequence[tuple[int, str]]]:
-    """Return the bounds of the results of a code, and which of its integers are out of bounds.
+    """Return the bounds of the results of a code, and where it looks at integers out of bounds.
 
     Args:
         code: of exact ops alone.
         inputs: an interval per operand.
 
     Returns:
-        An interval per result; the number of each op that makes such integers of others, and why.
+        An interval per result; the number of each op that takes such integers, and why.
     """
     (main,) = module_of(code).body.operations
     block = main.operation.regions[0].blocks[0]
@@ -88,34 +89,32 @@ def _argument(value: ir.Value, x: Interval) -> Interval:
 
 
 def _beyond(step: Step) -> Iterator[tuple[int, str]]:
-    if step.name == "constant":
-        return
-    operands = zip(step.op.operands, step.operands, strict=True)
-    taken = [(v, x) for i, (v, x) in enumerate(operands) if i not in _starts(step.op)]
-    if all(_holds(value, x) for value, x in taken):
-        taken = list(zip(step.op.results, step.results, strict=True))
-        what = step.name
-    else:
-        taken = [(value, x) for value, x in taken if _is_constant(value)]
-        what = f"a constant of {step.name}"
-    for value, x in taken:
-        if not _holds(value, x):
-            yield op_number(step.op), told(what, x)
+    """Yield what an op looks at and FM64 does not hold; sums and products are right all the same.
+
+    Those are modulo 2^64, as they are in NumPy.
+    """
+    starts = _starts(step)
+    for i in looked_at(step.op, step.op.name.removeprefix("stablehlo.")):
+        x = step.operands[i]
+        if i not in starts and _is_wide(step.op.operands[i]) and not holds(x):
+            yield op_number(step.op), f"{told(f'what {step.name} takes', x)}; {ADVICE}"
 
 
-def _holds(value: ir.Value, x: Interval) -> bool:
+def _is_wide(value: ir.Value) -> bool:
     kind = element_type_of(value)
-    return not kind.is_integer or kind.bits < 64 or holds(x)
+    return kind.is_integer and kind.bits == 64
 
 
-def _is_constant(value: ir.Value) -> bool:
-    return isinstance(value.owner, ir.Operation) and value.owner.name == "stablehlo.constant"
+def _starts(step: Step) -> range:
+    """Return the initial values of a maximum or the like that no result is one of.
 
-
-def _starts(op: ir.Operation) -> range:
-    """Return the initial values of a reduction by choice, which the lowering clamps."""
-    count = len(op.operands)
-    return range(count // 2, count) if _chooses(op) else range(0)
+    XLA begins at -2^63, and the lowering clamps that. A window may have no other element.
+    """
+    half, pairs = len(step.operands) // 2, zip(step.operands, step.results, strict=False)
+    if not _chooses(step.op) or not all(map(_is_within, step.operands[:half])):
+        return range(0)
+    stays = all(x.low <= found.low and found.high <= x.high for x, found in pairs)
+    return range(half, 2 * half) if stays or step.name == "reduce" else range(0)
 
 
 def _chooses(op: ir.Operation) -> bool:
@@ -124,33 +123,22 @@ def _chooses(op: ir.Operation) -> bool:
         return False
     inner = {each.operation.name.removeprefix("stablehlo.") for each in op.regions[0].blocks[0]}
     has_elements = 0 not in ir.RankedTensorType(op.operands[0].type).shape
-    return has_elements and inner <= CHOICES and not inner.isdisjoint(_STARTED)
+    return has_elements and inner <= CHOICES and not inner.isdisjoint(_COMPARING)
+
+
+def _is_within(x: Interval) -> bool:
+    """Return whether all integers are between those that initial values are clamped to."""
+    return x.low > -LIMIT and x.high < LIMIT - 1
 
 
 def _reduce(run: Interpreter, op: ir.Operation, ins: Sequence[Interval]) -> Sequence[Interval]:
-    """Reduce from the clamped initial values: no element of XLA's is below them."""
-    return INTERVAL_RULES["reduce"](run, op, _started(op, ins))
-
-
-def _reduce_window(
-    run: Interpreter, op: ir.Operation, ins: Sequence[Interval]
-) -> Sequence[Interval]:
-    """Reduce from the clamped initial values; not where windows may have no element but these."""
-    rule, half = INTERVAL_RULES["reduce_window"], len(ins) // 2
-    found = rule(run, op, _started(op, ins))
-    stays = all(
-        x.low <= each.low and each.high <= x.high for x, each in zip(ins[:half], found, strict=True)
-    )
-    return found if stays else rule(run, op, ins)
-
-
-def _started(op: ir.Operation, ins: Sequence[Interval]) -> list[Interval]:
-    starts = _starts(op)
-    return [_clamped(x) if i in starts else x for i, x in enumerate(ins)]
+    """Reduce from clamped initial values."""
+    half = len(ins) // 2 if _chooses(op) else len(ins)
+    return INTERVAL_RULES["reduce"](run, op, [*ins[:half], *map(_clamped, ins[half:])])
 
 
 def _clamped(x: Interval) -> Interval:
     return Interval(*(max(-LIMIT, min(end, LIMIT - 1)) for end in (x.low, x.high)))
 
 
-_RULES = {**INTERVAL_RULES, "reduce": _reduce, "reduce_window": _reduce_window}
+_RULES = {**INTERVAL_RULES, "reduce": _reduce}

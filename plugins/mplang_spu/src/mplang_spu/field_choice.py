@@ -17,7 +17,7 @@ from mplang_core import MPType, Program
 from mplang_core.ext import AnyType, Device, Graph, Operation, Value
 from mplang_spu.config import AUTO, FRACTION_BITS, NARROW
 from mplang_spu.field_reasons import reasons_against
-from mplang_spu.share_type import ShareType, Sharing, share_of
+from mplang_spu.share_type import ShareType, Sharing, share_of, shares_in
 
 Retype = Callable[[ShareType], ShareType]
 
@@ -33,8 +33,9 @@ def settle(program: Program, devices: Sequence[Device]) -> Program:
         The program with these shares in FM64, if that is certain to be right; else as it is.
     """
     fixed = {Sharing.of_device(each.config) for each in devices if each.config.field != AUTO}
-    for like in dict.fromkeys(Sharing.of_device(each.config) for each in devices):
-        if like not in fixed and not reasons_against(program, like):
+    chosen = {Sharing.of_device(each.config) for each in devices} - fixed
+    for like in shares_in(program.graph) if chosen else ():
+        if like in chosen and not reasons_against(program, like):
             program = in_field(program, like, NARROW)
     return program
 
@@ -52,15 +53,7 @@ def in_field(program: Program, like: Sharing, field: str) -> Program:
     def retype(kind: ShareType) -> ShareType:
         return replace(kind, field=field, fxp=fxp) if Sharing.of(kind) == like else kind
 
-    if not any(_differs(value.type, retype) for value in _values(program.graph)):
-        return program
     return Program(program.name, program.mask, _graph(program.graph, retype))
-
-
-def _values(graph: Graph) -> list[Value]:
-    ops = list(graph.walk())
-    inner = [value for op in ops for region in op.regions.values() for value in region.inputs]
-    return [*graph.inputs, *inner, *(value for op in ops for value in op.outputs)]
 
 
 def _graph(graph: Graph, retype: Retype) -> Graph:
@@ -96,7 +89,3 @@ def _type(kind: AnyType, retype: Retype) -> AnyType:
     if share is None:
         return kind
     return replace(kind, base=retype(share)) if isinstance(kind, MPType) else retype(share)
-
-
-def _differs(kind: AnyType, retype: Retype) -> bool:
-    return _type(kind, retype) != kind

@@ -1,9 +1,10 @@
 """Reasons why the shares of a program have to be of FM128: what FM64 is not certain to get right.
 
-FM64 computes integers modulo 2^64, and compares those from -2^62 to 2^62. So a program is right in
-it if it has no fractions, each of its ops is exact on integers, and each integer of 64 bits is
-within these bounds, by its declared range and the rules of the interval analysis. Narrower ones
-wrap around as their types do, in both fields. Imports JAX only where a program has such code.
+FM64 computes integers modulo 2^64, as NumPy's int64 does, and compares those from -2^62 to 2^62. So
+a program is right in it if it has no fractions, each of its ops is exact on integers, and each
+integer of 64 bits that is shared or looked at, as by a comparison, is within these bounds: by its
+declared range and the rules of the interval analysis. Narrower ones wrap around as their types do,
+in both fields. Imports JAX only where a program has such code.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LIMIT = 2**62
 SHARE, RUN, RECONSTRUCT = "spu.make_shares", "spu.run_jax", "spu.reconstruct"
 
 FRACTIONS = "has fractions, of which FM64 keeps 18 bits"
-OUTSIDE = "shares that come from elsewhere, or leave the program, are of FM128"
+GIVEN = "shares come from elsewhere, and field: auto has those in FM128"
+ADVICE = "where it is smaller, mp.seal(x, range=…) declares that"
+LEAVES = "shares leave the program, and field: auto keeps those in FM128"
 
 
 def reasons_against(program: Program, like: Sharing) -> list[Diagnostic]:
@@ -43,8 +46,8 @@ def reasons_against(program: Program, like: Sharing) -> list[Diagnostic]:
 
 
 def _by_types(program: Program, like: Sharing) -> Iterator[Diagnostic]:
-    if any(_is_like(value.type, like) for value in (*program.graph.inputs, *program.graph.outputs)):
-        yield Diagnostic(OUTSIDE)
+    if any(_is_like(value.type, like) for value in program.graph.inputs):
+        yield Diagnostic(GIVEN)
     for op in program.graph.walk():
         shares = [value.type for value in (*op.inputs, *op.outputs) if _is_like(value.type, like)]
         if op.opcode == RUN and shares:
@@ -52,8 +55,12 @@ def _by_types(program: Program, like: Sharing) -> Iterator[Diagnostic]:
         elif op.opcode == SHARE and any(map(_has_fractions, shares)):
             yield Diagnostic(f"what is shared {FRACTIONS}", op.location)
         elif shares and not _is_known(op):
-            text = f"{op.opcode} takes or makes shares, and is not known to be exact in FM64"
+            text = f"{op.opcode} takes or makes shares, and may need FM128"
             yield Diagnostic(text, op.location)
+    makers = {value: op for op in program.graph.ops for value in op.outputs}
+    for value in program.graph.outputs:
+        if _is_like(value.type, like) and value in makers:
+            yield Diagnostic(LEAVES, makers[value].location)
 
 
 def _is_like(kind: object, like: Sharing) -> bool:
@@ -108,7 +115,7 @@ class _Ranges(Numbers):
     def _check(self, kind: object, x: Interval, line: Location | None) -> None:
         is_wide = isinstance(kind, TensorType) and kind.dtype.is_integer and kind.dtype.is_64bit
         if is_wide and not holds(x):
-            self.found[Diagnostic(told("what is shared", x), line)] = None
+            self.found[Diagnostic(f"{told('what is shared', x)}; {ADVICE}", line)] = None
 
     def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:
         if op.opcode != RUN or not any(_is_like(each.type, self._like) for each in op.outputs):
@@ -128,9 +135,6 @@ def holds(x: Interval) -> bool:
 
 
 def told(what: str, x: Interval) -> str:
-    """Return why an integer of 64 bits needs FM128, and what would change that."""
+    """Return why something needs FM128 that FM64 does not hold: integers of an interval."""
     size = f"may be as large as {float(x.largest):.2g}" if x.known else "may be any of 64 bits"
-    return (
-        f"{what} {size}, and FM64 compares integers below 2^62 = 4.6e18; where data are smaller, "
-        "mp.seal(x, range=…) declares it"
-    )
+    return f"{what} {size}, and FM64 compares integers below 2^62 = 4.6e18"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from mplang_core import BaseType, Form, Mask, MPType, TensorType
+from mplang_core.ext import Graph
 from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.target import Target
 
@@ -121,6 +122,15 @@ def share_of(kind: object) -> ShareType | None:
     """Return the type of a share, whoever holds it; ``None`` for another type."""
     base = kind.base if isinstance(kind, MPType) else kind
     return base if isinstance(base, ShareType) else None
+
+
+def shares_in(graph: Graph) -> list[Sharing]:
+    """Return the ways in which the values of a graph are shared, each once."""
+    graphs = [graph, *(region for op in graph.walk() for region in op.regions.values())]
+    inputs = [value for each in graphs for value in each.inputs]
+    values = [*inputs, *(value for op in graph.walk() for value in op.outputs)]
+    found = filter(None, (share_of(value.type) for value in values))
+    return list(dict.fromkeys(map(Sharing.of, found)))
 
 
 def plain_of(kind: Any) -> Any:
