@@ -82,7 +82,7 @@ def shares_of(op: Operation) -> tuple[ShareType, SpuConfig]:
     kind = op.inputs[0].type
     if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
         raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
-    config = config_of(op.attrs["config"], op.attrs["parties"])
+    config = config_of(op)
     if ShareType.of(kind.plain, config) != kind:
         raise TypeError(f"its operands are shared by another configuration, got {kind}")
     if config != oblivious(config):

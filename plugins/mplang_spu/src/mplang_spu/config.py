@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_analysis import Link
 from pydantic import Field
 
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, ConfigError, StrictModel
+from mplang_core.ext import AdmissionError, ConfigError, Operation, StrictModel
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
@@ -147,17 +146,16 @@ def admit_protocol(protocol: str, insecure: bool) -> None:
         )
 
 
-def config_of(attrs: Mapping[str, Any], members: Mask) -> SpuConfig:
-    """Return the configuration that an op has as an attribute, completed for its members.
+def config_of(op: Operation) -> SpuConfig:
+    """Return the configuration that an op has, completed for its members.
 
     Args:
-        attrs: the attribute, as :meth:`SpuConfig.attrs` returns it.
-        members: the parties of the op.
+        op: an op with the attributes ``config``, as of :meth:`SpuConfig.attrs`, and ``parties``.
 
     Raises:
         ValueError: it is none, does not suit the members, or leaves the field open.
     """
-    config = resolve_config(SpuConfig(**attrs), members)
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
     if config.field == AUTO:
         raise ValueError(f"field 'field': an op has the field that was chosen, got {AUTO!r}")
     return config

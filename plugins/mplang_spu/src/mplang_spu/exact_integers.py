@@ -22,7 +22,7 @@ from mplang_stablehlo.ext import (
     walk,
 )
 
-from mplang_spu.field_reasons import ADVICE, FRACTIONS, LIMIT, holds, told
+from mplang_spu.fm64 import ADVICE, FRACTIONS, LIMIT, beyond, holds
 from mplang_spu.lowering.bounds import CHOICES
 from mplang_spu.lowering.wraps import looked_at
 from mplang_spu.ranges import module_of
@@ -75,8 +75,8 @@ def bounds(
     (main,) = module_of(code).body.operations
     block = main.operation.regions[0].blocks[0]
     run = Interpreter(Precision(), _RULES)
-    given = [_argument(value, x) for value, x in zip(block.arguments, inputs, strict=True)]
-    results = run.block(block, given)
+    pairs = zip(block.arguments, inputs, strict=True)
+    results = run.block(block, [_argument(value, x) for value, x in pairs])
     return results, [each for step in run.steps.values() for each in _beyond(step)]
 
 
@@ -97,7 +97,7 @@ def _beyond(step: Step) -> Iterator[tuple[int, str]]:
     for i in looked_at(step.op, step.op.name.removeprefix("stablehlo.")):
         x = step.operands[i]
         if i not in starts and _is_wide(step.op.operands[i]) and not holds(x):
-            yield op_number(step.op), f"{told(f'what {step.name} takes', x)}; {ADVICE}"
+            yield op_number(step.op), f"{beyond(f'what {step.name} takes', x)}; {ADVICE}"
 
 
 def _is_wide(value: ir.Value) -> bool:
@@ -113,7 +113,7 @@ def _starts(step: Step) -> range:
     half, pairs = len(step.operands) // 2, zip(step.operands, step.results, strict=False)
     if not _chooses(step.op) or not all(map(_is_within, step.operands[:half])):
         return range(0)
-    stays = all(x.low <= found.low and found.high <= x.high for x, found in pairs)
+    stays = all(x.low <= result.low and result.high <= x.high for x, result in pairs)
     return range(half, 2 * half) if stays or step.name == "reduce" else range(0)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from mplang_core import MPType, Program
 from mplang_core.ext import AnyType, Device, Graph, Operation, Value
@@ -69,18 +68,18 @@ def _graph(graph: Graph, retype: Retype) -> Graph:
     return Graph([env[v] for v in graph.inputs], ops, [env[v] for v in graph.outputs])
 
 
-def _attrs(op: Operation, retype: Retype) -> Mapping[str, Any]:
+def _attrs(op: Operation, retype: Retype) -> Mapping[str, object]:
     """Return the attributes of an op in the new field, which those of this package have."""
     attrs = {name: _attr(value, retype) for name, value in op.attrs.items()}
     shares = list(filter(None, (share_of(value.type) for value in (*op.inputs, *op.outputs))))
     if op.opcode == "spu.run_jax" and shares:
         new = retype(shares[0])
-        chosen = {"field": new.field, "fxp_fraction_bits": new.fxp}
-        attrs["config"] = MappingProxyType({**attrs["config"], **chosen})
+        config = {**op.attrs["config"], "field": new.field, "fxp_fraction_bits": new.fxp}
+        attrs["config"] = MappingProxyType(config)
     return attrs
 
 
-def _attr(value: Any, retype: Retype) -> Any:
+def _attr(value: object, retype: Retype) -> object:
     return retype(value) if isinstance(value, ShareType) else value
 
 

@@ -16,17 +16,13 @@ from mplang_analysis.ext import Given, Numbers, of_type
 
 from mplang_core import Program, TensorType
 from mplang_core.ext import Diagnostic, Forwards, Location, Operation, control_of, interface_of
+from mplang_spu.fm64 import ADVICE, FRACTIONS, beyond, holds
 from mplang_spu.ranges import line_in, with_public_part
 from mplang_spu.share_type import Sharing, share_of
 
-LIMIT = 2**62
-"""Integers that FM64 compares are from -LIMIT to LIMIT - 1."""
-
 SHARE, RUN, RECONSTRUCT = "spu.make_shares", "spu.run_jax", "spu.reconstruct"
 
-FRACTIONS = "has fractions, of which FM64 keeps 18 bits"
-GIVEN = "shares come from elsewhere, and field: auto has those in FM128"
-ADVICE = "where it is smaller, mp.seal(x, range=…) declares that"
+COMES = "shares come from elsewhere, and field: auto has those in FM128"
 LEAVES = "shares leave the program, and field: auto keeps those in FM128"
 
 
@@ -41,13 +37,12 @@ def reasons_against(program: Program, like: Sharing) -> list[Diagnostic]:
         The reasons in the order of the program, each once with the user's line; none if there is
         nothing against FM64. What follows from ranges is looked at if nothing else is known.
     """
-    found = dict.fromkeys(_by_types(program, like)) or _Ranges(program, like).found
-    return list(found)
+    return list(dict.fromkeys(_by_types(program, like)) or _Ranges(program, like).reasons)
 
 
 def _by_types(program: Program, like: Sharing) -> Iterator[Diagnostic]:
     if any(_is_like(value.type, like) for value in program.graph.inputs):
-        yield Diagnostic(GIVEN)
+        yield Diagnostic(COMES)
     for op in program.graph.walk():
         shares = [value.type for value in (*op.inputs, *op.outputs) if _is_like(value.type, like)]
         if op.opcode == RUN and shares:
@@ -82,9 +77,9 @@ def _is_known(op: Operation) -> bool:
 def _of_code(op: Operation) -> Iterator[Diagnostic]:
     from mplang_spu import exact_integers
 
-    found = exact_integers.inexact_op(op.attrs["program"]["code"])
-    if found is not None:
-        yield Diagnostic(found[1], _line(op, found[0]))
+    inexact = exact_integers.inexact_op(op.attrs["program"]["code"])
+    if inexact is not None:
+        yield Diagnostic(inexact[1], _line(op, inexact[0]))
 
 
 def _line(op: Operation, number: int) -> Location | None:
@@ -95,46 +90,36 @@ class _Ranges(Numbers):
     """A run of a program on intervals that finds integers which FM64 may not compare.
 
     Attributes:
-        found: the reasons.
+        reasons: them, each once.
     """
 
     def __init__(self, program: Program, like: Sharing) -> None:
-        self.found: dict[Diagnostic, None] = {}
+        self.reasons: dict[Diagnostic, None] = {}
         self._like = like
         super().__init__(program, [Given(of_type(each.type)) for each in program.graph.inputs])
 
     def _apply(self, op: Operation, ins: Sequence[Given], line: Location | None) -> Sequence[Given]:
-        if op.opcode == SHARE and _is_like(op.outputs[0].type, self._like):
-            self._check(op.inputs[0].type, ins[0].interval, line)
-        elif op.opcode == RUN:
+        if op.opcode in (SHARE, RUN) and self._is_mine(op):
             for value, each in zip(op.inputs, ins, strict=True):
-                if isinstance(value.type, TensorType):  # a share was looked at where it was made
-                    self._check(value.type, each.interval, line)
+                self._check(value.type, each.interval, line)
         return super()._apply(op, ins, line)
 
+    def _is_mine(self, op: Operation) -> bool:
+        return any(_is_like(value.type, self._like) for value in op.outputs)
+
     def _check(self, kind: object, x: Interval, line: Location | None) -> None:
+        """Check what is shared, or public to a function; shares were checked where made."""
         is_wide = isinstance(kind, TensorType) and kind.dtype.is_integer and kind.dtype.is_64bit
         if is_wide and not holds(x):
-            self.found[Diagnostic(f"{told('what is shared', x)}; {ADVICE}", line)] = None
+            self.reasons[Diagnostic(f"{beyond('what is shared', x)}; {ADVICE}", line)] = None
 
     def _ask(self, op: Operation, ins: Sequence[Given]) -> OpRanges:
-        if op.opcode != RUN or not any(_is_like(each.type, self._like) for each in op.outputs):
+        if op.opcode != RUN or not self._is_mine(op):
             return super()._ask(op, ins)
         from mplang_spu import exact_integers
 
-        given = with_public_part(op, [each.interval for each in ins])
-        results, beyond = exact_integers.bounds(op.attrs["program"]["code"], given)
-        for number, text in beyond:
-            self.found[Diagnostic(text, _line(op, number))] = None
+        operands = with_public_part(op, [each.interval for each in ins])
+        results, lost = exact_integers.bounds(op.attrs["program"]["code"], operands)
+        for number, text in lost:
+            self.reasons[Diagnostic(text, _line(op, number))] = None
         return OpRanges(results)
-
-
-def holds(x: Interval) -> bool:
-    """Return whether FM64 compares all integers of an interval."""
-    return x.low >= -LIMIT and x.high < LIMIT
-
-
-def told(what: str, x: Interval) -> str:
-    """Return why something needs FM128 that FM64 does not hold: integers of an interval."""
-    size = f"may be as large as {float(x.largest):.2g}" if x.known else "may be any of 64 bits"
-    return f"{what} {size}, and FM64 compares integers below 2^62 = 4.6e18"

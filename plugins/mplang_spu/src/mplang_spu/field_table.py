@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mplang_analysis import Report, TextTable
 from mplang_analysis.ext import quoted, quoted_line
@@ -47,7 +46,7 @@ class Fields(Report):
     program: str
     rows: tuple[FieldRow, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return it as plain data."""
         rows = [{name: getattr(row, name) for name in COLUMNS} for row in self.rows]
         return {"program": self.program, "rows": rows}
@@ -92,10 +91,10 @@ def _rows(program: Program, like: Sharing) -> Iterator[FieldRow]:
 
 
 def _reasons(program: Program, like: Sharing) -> Sequence[tuple[str, str]]:
-    found = reasons_against(program, like) if like.field in (NARROW, WIDE) else []
-    told = [(str(each.line or ""), each.text) for each in found]
+    against = reasons_against(program, like) if like.field in (NARROW, WIDE) else []
+    reasons = [(str(each.line or ""), each.text) for each in against]
     if like.field == WIDE:
-        return told or [("", f"{ENOUGH}; field: auto would take it")]
-    if like.field == NARROW and not told:
+        return reasons or [("", f"{ENOUGH}; field: auto would take it")]
+    if like.field == NARROW and not reasons:
         return [("", ENOUGH)]
-    return [("", "so the device says"), *told]
+    return [("", "so the device says"), *reasons]

@@ -158,7 +158,7 @@ def reconstruct(*shares: Any) -> FeProgram:
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
-    config = config_of(op.attrs["config"], op.attrs["parties"])
+    config = config_of(op)
     like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
     public = public_part.results_of(op.attrs.get("public"), [each.type for each in op.inputs])

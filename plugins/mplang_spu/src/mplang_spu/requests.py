@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt
 
 from mplang_core import Mask, TensorType
 from mplang_core.ext import MPLangError, RunError, StrictModel
-from mplang_spu.config import config_of
+from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.share_type import ShareType
 
 Dim: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -157,4 +157,5 @@ class Fetch(Request):
 
 @functools.lru_cache(maxsize=64)
 def _like(config: str, members: Mask) -> ShareType:
-    return ShareType.of(TensorType("f32"), config_of(json.loads(config), members))
+    settings = SpuConfig(**json.loads(config))
+    return ShareType.of(TensorType("f32"), resolve_config(settings, members))

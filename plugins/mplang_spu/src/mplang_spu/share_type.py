@@ -129,8 +129,8 @@ def shares_in(graph: Graph) -> list[Sharing]:
     graphs = [graph, *(region for op in graph.walk() for region in op.regions.values())]
     inputs = [value for each in graphs for value in each.inputs]
     values = [*inputs, *(value for op in graph.walk() for value in op.outputs)]
-    found = filter(None, (share_of(value.type) for value in values))
-    return list(dict.fromkeys(map(Sharing.of, found)))
+    shares = filter(None, (share_of(value.type) for value in values))
+    return list(dict.fromkeys(map(Sharing.of, shares)))
 
 
 def plain_of(kind: Any) -> Any:
