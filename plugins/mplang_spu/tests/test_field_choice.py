@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mplang_http import LocalCluster
-from mplang_spu import engine_pool
+from mplang_spu import engine_pool, exact_integers
 from mplang_spu.share_type import shares_in
 from mplang_testing.waiting import DEADLINE
 from spu_links import cluster
@@ -311,6 +311,16 @@ def test_an_op_that_leaves_its_field_open_is_refused():
     run.attrs = {**run.attrs, "config": {**run.attrs["config"], "field": "auto"}}
     with pytest.raises(VerifyError, match=r"field 'field': an op has the field that was chosen"):
         mp.verify(program)
+
+
+def test_a_rule_that_fails_proves_nothing(monkeypatch):
+    def fails(code, inputs):
+        raise ZeroDivisionError("a rule")
+
+    monkeypatch.setattr(exact_integers, "bounds", fails)
+    program = compiled(lambda x: x > 3, "i32")
+    assert field_of(program) == "FM128"
+    assert why(program) == [("", "ranges cannot be followed: ZeroDivisionError: a rule")]
 
 
 def test_fraction_bits_are_those_of_fm128():

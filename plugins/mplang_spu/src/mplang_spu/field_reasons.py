@@ -37,7 +37,11 @@ def reasons_against(program: Program, like: Sharing) -> list[Diagnostic]:
         The reasons in the order of the program, each once with the user's line; none if there is
         nothing against FM64. What follows from ranges is looked at if nothing else is known.
     """
-    return list(dict.fromkeys(_by_types(program, like)) or _Ranges(program, like).reasons)
+    reasons = dict.fromkeys(_by_types(program, like))
+    try:
+        return list(reasons or _Ranges(program, like).reasons)
+    except Exception as error:  # of rules of ops of any plugin
+        return [Diagnostic(f"ranges cannot be followed: {type(error).__name__}: {error}")]
 
 
 def _by_types(program: Program, like: Sharing) -> Iterator[Diagnostic]:
