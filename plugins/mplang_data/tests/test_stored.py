@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -151,6 +152,9 @@ def test_stored_shares_keep_their_field(tmp_path):
         more = mp.device("SP0")(lambda x, y: x > y)(loaded, mp.seal(mp.put("P1", np.int32(4))))
         return mp.reveal(more, to="P0")
 
+    def stored(name):
+        mp.store(mp.seal(mp.put("P0", x)), name)
+
     def session(field):
         spu = {"kind": "SPU", "members": [0, 1, 2], "config": {"field": field}}
         simple = mp.ClusterSpec.simple(3)
@@ -159,7 +163,7 @@ def test_stored_shares_keep_their_field(tmp_path):
 
     for field in ("auto", "FM64"):
         with session(field) as host:
-            mp.evaluate(host, lambda: mp.store(mp.seal(mp.put("P0", x)), field))
+            mp.evaluate(host, functools.partial(stored, field))
     with session("auto") as host:
         assert list(mp.fetch(host, mp.evaluate(host, lambda: above("auto")))) == [0, 1, 1]
         revealed = mp.evaluate(host, lambda: mp.reveal(mp.load("SP0", "FM64"), to="P0"))
