@@ -11,8 +11,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,8 +89,8 @@ class Profile:
         return self.ops[name].seconds / (sum(use.seconds for use in self.ops.values()) or 1.0)
 
 
-def profiles(text: str, parties: int) -> Iterator[Profile]:
-    """Yield the profile of the last run of each program: parties print one after the other."""
+def profiles(text: str) -> Iterator[Profile]:
+    """Yield the profile of each run at each party: they print one after the other."""
     blocks = text.split("HLO profiling")[1:]
     for block in blocks:
         found = Profile()
@@ -99,8 +100,8 @@ def profiles(text: str, parties: int) -> Iterator[Profile]:
         yield found
 
 
-def run(protocol: str, name: str) -> None:
-    """Run a program twice; libspu prints what it took."""
+def run(protocol: str, name: str, runs: int) -> None:
+    """Run a program so often; libspu prints what it took."""
     from mplang_spu import engine
     from mplang_spu.libspu import libspu
     from mplang_spu.link import LinkCommunicator
@@ -143,19 +144,31 @@ def run(protocol: str, name: str) -> None:
         names = [f"P{i}" for i in range(members)]
         link = LinkCommunicator(rank, names, mem_link=True, name="profile", timeout=600)
         machine = engine.Engine(link, config)
-        for _ in range(2):
+        for _ in range(runs):
             machine.run(code.code, [share[rank] for share in shares], len(made.pfunc.outs_info))
 
+    begin = time.process_time()
     with ThreadPoolExecutor(members) as pool:
         list(pool.map(member, range(members)))
+    print("CPU", (time.process_time() - begin) / members)
 
 
 def profile(protocol: str, name: str) -> Profile:
-    """Return what a program takes at a party, in a process of its own."""
-    command = [sys.executable, __file__, "--run", protocol, name]
-    made = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True)
-    *_, last = profiles(made.stdout + made.stderr, PROTOCOLS[protocol])
+    """Return what the second run of a program takes at a party, in a process of its own."""
+    *_, last = profiles_of(protocol, name, runs=2)[0]
     return last
+
+
+def profiles_of(protocol: str, name: str, runs: int) -> tuple[Sequence[Profile], float]:
+    """Return what runs of a program take, at each party, in a process of their own.
+
+    Returns:
+        A profile for each run and party, and the seconds of the CPU that each party takes.
+    """
+    command = [sys.executable, __file__, "--run", protocol, name, str(runs)]
+    made = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=True)
+    seconds = float(made.stdout.rpartition("CPU ")[2].splitlines()[0])
+    return list(profiles(made.stdout + made.stderr)), seconds
 
 
 def rows() -> Iterator[str]:
@@ -187,10 +200,10 @@ def rows() -> Iterator[str]:
 def main() -> None:
     """Profile all programs, and write the table into the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--run", nargs=2, metavar=("PROTOCOL", "PROGRAM"))
+    parser.add_argument("--run", nargs=3, metavar=("PROTOCOL", "PROGRAM", "RUNS"))
     chosen = parser.parse_args()
     if chosen.run:
-        return run(*chosen.run)
+        return run(chosen.run[0], chosen.run[1], int(chosen.run[2]))
     table = "".join(f"{row}\n" for row in rows())
     page = PAGE.read_text("utf-8")
     before, _, rest = page.partition(BEGIN)

@@ -12,6 +12,7 @@ from mplang_analysis.type_size import bytes_of
 
 import mplang_core as mp
 from mplang_core import analysis
+from mplang_core.ext import ConfigError, Location
 
 SCALAR = mp.TensorType("i64")
 
@@ -230,3 +231,59 @@ def test_it_is_plain_data_and_survives_json():
         "  simp    simp.shuffle_static  1     0",
     ]
     assert "&lt;lambda&gt;" in found.to_html()
+
+
+def costs_of_counted(op, network):
+    line = Location("inner.py", 7)
+    steps = (
+        analysis.StepCost("multiply", line, 3, messages=6, bytes=600, rounds=3, in_turn=300),
+        analysis.StepCost("compare", None, messages=4, bytes=100, seconds=0.5, spread=0.5),
+        analysis.StepCost("sort", None, known=False),
+        analysis.StepCost("turn", None, turns_known=False, messages=2, bytes=20),
+    )
+    keys = analysis.StepCost("keys", messages=2, bytes=50, seconds=network.rtt)
+    return analysis.OpCosts(steps, (keys,), "softspoken")
+
+
+@mp.simple_op(
+    "costs.counted",
+    execution_model="multi_party",
+    reads=(),
+    total=True,
+    interfaces=[analysis.CostRule(costs_of_counted)],
+)
+def counted(x: mp.TensorType) -> mp.TensorType:
+    """Stand for an op whose protocol tells what it takes."""
+    return x
+
+
+def test_protocols_are_asked_if_a_network_is_given():
+    def program(x):
+        x = mp.simp.pcall_static((0, 1), counted, x)
+        return mp.simp.pcall_static((0, 1), counted, x)
+
+    kind = at(SCALAR, 0, 1)
+    line = f"test_costs.py:{program.__code__.co_firstlineno + 1}"
+    assert len(analysis.costs(trace(program, kind)).unknown) == 2
+    found = analysis.costs(trace(program, kind), link={"rtt": 2, "rate": 8})
+    assert found.unknown == ()
+    times, first, turn, *_, keys = found.lines
+    assert (times.line, times.steps, times.messages) == ("inner.py:7", ("multiply 6×",), 12)
+    assert times.network_seconds == pytest.approx(6 * 0.001 + 600 / 1e6)
+    assert (first.line, first.known, first.spread) == (line, False, 0.5)
+    assert (turn.per_iteration, turn.messages) == (True, 2)
+    assert (keys.set_up, keys.seconds) == (True, 2)  # once, whoever needs them
+    shown = " ".join(str(found).split())
+    assert "at least 4 ± 50% at least 100 ± 50% 0.5 s" in shown
+    assert "once a session" in shown
+    assert "Oblivious transfers by softspoken." in shown
+    assert found.seconds == pytest.approx(2 + 2 * 0.5 + times.network_seconds)
+    assert json.loads(found.to_json())["network"] == {"rtt": 2, "rate": 8}
+
+
+def test_networks_at_a_terminal():
+    assert analysis.network_named("wan") == analysis.network_of("wan")
+    assert analysis.network_named("5,50") == analysis.Network(rtt=5, rate=50)
+    for wrong in ("moon", "5,", "5,fast", "5,0"):
+        with pytest.raises(ConfigError):
+            analysis.network_named(wrong)

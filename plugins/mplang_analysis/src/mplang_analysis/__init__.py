@@ -74,13 +74,15 @@ from mplang_analysis.lineage import (
 from mplang_analysis.lines_digest import lines_digest
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
-from mplang_analysis.network import Link, Network, network_of
+from mplang_analysis.network import Link, Network, network_named, network_of
+from mplang_analysis.op_costs import CostRule, HasCosts, OpCosts, StepCost
 from mplang_analysis.op_ranges import HasRanges, NumberStatus, OpRanges, RangeRule, StepRange
 from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
 from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
+from mplang_analysis.protocol_costs import LineCost
 from mplang_analysis.query_table import Queries, QueryRow, queries
 from mplang_analysis.range_table import RangeRow, Ranges, ranges
 from mplang_analysis.report import Paragraphs, Report, TextTable
@@ -130,6 +132,7 @@ __all__ = [
     "Changes",
     "Constant",
     "ConstantsRule",
+    "CostRule",
     "Costs",
     "DataQuestion",
     "Declassifies",
@@ -147,6 +150,7 @@ __all__ = [
     "GuardsShares",
     "HasChanges",
     "HasConstants",
+    "HasCosts",
     "HasEngines",
     "HasLineage",
     "HasPrecision",
@@ -155,6 +159,7 @@ __all__ = [
     "Holding",
     "Interval",
     "Label",
+    "LineCost",
     "Lineage",
     "LineageRule",
     "Link",
@@ -166,6 +171,7 @@ __all__ = [
     "Network",
     "Node",
     "NumberStatus",
+    "OpCosts",
     "OpCount",
     "OpRanges",
     "Origin",
@@ -199,6 +205,7 @@ __all__ = [
     "Spend",
     "SplitRule",
     "Splits",
+    "StepCost",
     "StepRange",
     "StorageUse",
     "Stored",
@@ -231,6 +238,7 @@ __all__ = [
     "kinds_of",
     "labels_of",
     "lines_digest",
+    "network_named",
     "network_of",
     "numbers_within",
     "ops_among",

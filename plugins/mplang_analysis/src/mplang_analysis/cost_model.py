@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.event import Event
+from mplang_analysis.network import Link, Network, described
+from mplang_analysis.op_costs import HasCosts, OpCosts
 from mplang_analysis.op_traits import is_joint
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.protocol_costs import JointOp, LineCost, ProtocolCosts, table_of
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
@@ -26,6 +30,7 @@ from mplang_core.ext import (
     Operation,
     PartyCall,
     control_of,
+    interface_of,
     messages_of,
     op_defs,
 )
@@ -115,6 +120,9 @@ class Costs(Report):
         rounds: the longest chain of messages that wait for each other, outside of loops.
         loops: the same per turn of each loop.
         unknown: ops whose messages are in neither links nor rounds, which are then lower bounds.
+        lines: what protocols take at each line, if a network was given.
+        network: between the parties; ``None`` if none was given.
+        ways: how protocols set up what they do, where there are several ways.
     """
 
     program: str
@@ -123,6 +131,20 @@ class Costs(Report):
     rounds: int
     loops: tuple[LoopRounds, ...]
     unknown: tuple[UnknownCost, ...] = ()
+    lines: tuple[LineCost, ...] = ()
+    network: Network | None = None
+    ways: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a first run: what protocols compute, and what all messages take.
+
+        What parties compute by themselves is not in it. Lines in loops count for one turn.
+        """
+        if self.network is None:
+            return math.nan
+        size = max((row.bytes for row in self.links if not row.per_iteration), default=0)
+        return sum(row.total for row in self.lines) + self.network.seconds(self.rounds, size)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -133,6 +155,9 @@ class Costs(Report):
             "rounds": self.rounds,
             "loops": [dataclasses.asdict(row) for row in self.loops],
             "unknown": [dataclasses.asdict(row) for row in self.unknown],
+            "lines": [dataclasses.asdict(row) for row in self.lines],
+            "network": self.network.model_dump() if self.network is not None else None,
+            "ways": list(self.ways),
         }
 
     def tables(self) -> list[TextTable]:
@@ -160,65 +185,104 @@ class Costs(Report):
                 "Links", ["link", "messages", "bytes", "when"], links, range(known, len(links))
             ),
             TextTable("Rounds", ["where", "rounds"], rounds),
+            *([table_of(self.lines)] if self.lines else []),
         ]
 
     def remarks(self) -> list[str]:
-        """Return what the tables leave out."""
-        if not self.unknown:
-            return []
-        names = ", ".join(sorted({quoted(row.op) for row in self.unknown}))
-        return [
-            f"Messages, bytes and rounds are lower bounds: those of {names} are not counted, which "
-            "may be most of them, as in a protocol on secret shares. A run counts them: "
-            "mp.record(host) on a simulator."
-        ]
+        """Return how long it takes, and what the tables leave out."""
+        made = []
+        if self.network is not None and self.lines:
+            made.append(
+                f"About {_seconds(self.seconds)} for a first run at {self.network.rtt:g} ms there "
+                f"and back and {self.network.rate:g} Mbit/s, {_seconds(self._computing)} of them "
+                "computing as on this machine; what parties compute by themselves is not in it."
+            )
+        if self.ways:
+            made.append(f"Oblivious transfers by {', '.join(self.ways)}.")
+        if self.unknown:
+            names = ", ".join(sorted({quoted(row.op) for row in self.unknown}))
+            made.append(
+                f"Messages, bytes and rounds are lower bounds: those of {names} are not counted, "
+                "which may be most of them, as in a protocol on secret shares. "
+                'mp.analysis.costs(program, link="lan") counts those of an SPU; a run counts all: '
+                "mp.record(host) on a simulator."
+            )
+        return made
+
+    @property
+    def _computing(self) -> float:
+        return sum(row.seconds for row in self.lines)
 
 
-def costs(program: Any) -> Costs:
+def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs:
     """Count ops, estimate bytes per link, and find the longest chain of messages.
 
     What the host sends is not in it. Nor is what ops send that do not tell it, such as those of an
-    SPU, whose protocol does: they are listed as *unknown*, and the numbers are lower bounds.
+    SPU, whose protocol does: they are listed as *unknown*, and the numbers are lower bounds. With a
+    network the protocols are asked, which takes seconds: each op of libspu's code is counted once
+    on made-up data, and :attr:`Costs.lines` tells what each line takes.
 
     Args:
         program: a program, or a function that was traced or compiled.
+        link: the network between the parties: ``"lan"``, ``"wan"``, or ``{"rtt": 40, "rate": 100}``
+            in milliseconds and megabits a second.
 
     Raises:
         TraceError: it is no program.
         VerifyError: the program breaks a rule.
+        ConfigError: there is no such network.
 
     Example:
         >>> import mplang_core as mp
         >>> def program():
         ...     x = mp.pshfl_s(mp.constant([1, 2]), 1, [0])
         ...     return mp.pshfl_s(x, 0, [1])
-        >>> found = costs(mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program))
+        >>> found = costs(mp.trace(mp.TraceContext(mp.ClusterSpec.simple(2)), program), link="wan")
         >>> found.rounds, [(link.sender, link.receiver, link.bytes) for link in found.links]
         (2, [(0, 1, 16), (1, 0, 16)])
+        >>> round(found.seconds, 3)
+        0.04
     """
     found = program_of(program)
     rounds = Rounds(found.mask)
     rounds.start(found.graph)
+    unknown, protocols = [], None if link is None else ProtocolCosts(described(link))
+    for joint in _not_told(found.graph, found.mask, found.mask, None, False):
+        takes = None if protocols is None else _asked(joint, protocols.network)
+        if protocols is None or takes is None:
+            unknown.append(joint)
+        else:
+            protocols.add(joint, takes)
     return Costs(
         program=found.name,
         ops=tuple(_ops(found.graph)),
         links=tuple(_links(Flow(found).events)),
         rounds=rounds.longest,
         loops=tuple(LoopRounds(str(line or ""), turn) for line, turn in rounds.loops),
-        unknown=tuple(_unknown(found.graph, found.mask)),
+        unknown=tuple(_unknown(unknown)),
+        lines=() if protocols is None else protocols.rows(),
+        network=None if protocols is None else protocols.network,
+        ways=() if protocols is None else tuple(sorted(protocols.ways)),
     )
 
 
-def _unknown(graph: Graph, world: Mask) -> Iterator[UnknownCost]:
-    found = Counter(_not_told(graph, world, world, None, False))
-    for (op, line, parties, in_loop), count in found.items():
+def _asked(joint: JointOp, network: Network) -> OpCosts | None:
+    asked = interface_of(joint.op, HasCosts)
+    return None if asked is None else asked.costs(joint.op, network)
+
+
+def _unknown(joints: Iterable[JointOp]) -> Iterator[UnknownCost]:
+    counts = Counter(
+        (each.op.opcode, str(each.line or ""), each.parties, each.in_loop) for each in joints
+    )
+    for (op, line, parties, in_loop), count in counts.items():
         yield UnknownCost(op, line, tuple(parties), count, in_loop)
 
 
 def _not_told(
     graph: Graph, world: Mask, parties: Mask, around: Location | None, in_loop: bool
-) -> Iterator[tuple[str, str, Mask, bool]]:
-    """Yield op, line, parties, and whether it is in a loop, of each op with unknown messages.
+) -> Iterator[JointOp]:
+    """Yield each op with messages that it does not tell.
 
     Args:
         graph: the graph.
@@ -230,7 +294,7 @@ def _not_told(
     for op in graph.ops:
         line, control = line_of(op, around), control_of(op)
         if len(parties) > 1 and _sends_untold(op, world):
-            yield op.opcode, str(line or ""), parties, in_loop
+            yield JointOp(op, line, parties, in_loop)
         inner = control.parties if isinstance(control, PartyCall) else None
         again = in_loop or isinstance(control, Loop)
         for region in op.regions.values():
@@ -291,3 +355,7 @@ def _shown(line: str, unknown: str) -> str:
 
 def _when(row: LinkCost) -> str:
     return When.PER_ITERATION if row.per_iteration else When.ONCE
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"

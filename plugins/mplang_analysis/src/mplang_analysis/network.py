@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from mplang_core.ext import StrictModel
+from mplang_core.ext import ConfigError, StrictModel
 
 
 class Network(StrictModel):
@@ -48,3 +49,45 @@ def network_of(link: Link | None) -> Network:
         40.0
     """
     return link if isinstance(link, Network) else NETWORKS[link or "lan"]
+
+
+def described(link: Link | str | Mapping[str, float]) -> Network:
+    """Return the network that a user describes in Python.
+
+    Args:
+        link: a name, or what :class:`Network` takes.
+
+    Raises:
+        ConfigError: there is no such network.
+
+    Example:
+        >>> described({"rtt": 5, "rate": 50}).rate
+        50.0
+    """
+    network = Network(**link) if isinstance(link, Mapping) else link
+    if isinstance(network, Network):
+        return network
+    if network in NETWORKS:
+        return NETWORKS[network]
+    expected = "'lan', 'wan' or {'rtt': 40, 'rate': 100}"
+    raise ConfigError(f"link: expected {expected}, got {link!r}")
+
+
+def network_named(text: str) -> Network:
+    """Return the network that a user names at a terminal.
+
+    Args:
+        text: ``lan``, ``wan``, or milliseconds and megabits a second: ``40,100``.
+
+    Raises:
+        ConfigError: there is no such network.
+
+    Example:
+        >>> network_named("20,200").rtt
+        20.0
+    """
+    rtt, comma, rate = text.partition(",")
+    try:
+        return described({"rtt": float(rtt), "rate": float(rate)} if comma else text)
+    except ValueError:
+        raise ConfigError(f"link: expected lan, wan or 40,100 (ms, Mbit/s), got {text!r}") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from mplang_analysis import network_named
 from mplang_analysis.ext import quoted
 
 from mplang_core.ext import ConfigError, printable
@@ -57,14 +58,20 @@ def review(
     party: Annotated[str | None, typer.Option("--as", help="Your party; that of the file.")] = None,
     coordinator: Who = None,
     given: Inputs = None,
+    link: Annotated[
+        str,
+        typer.Option(help="The network between the parties: lan, wan, or RTT,RATE in ms, Mbit/s."),
+    ] = "lan",
     html: Annotated[str | None, typer.Option(help="Write it as a page to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a program discloses, reads and runs, and what your rules say to it."""
+    """Show what a program discloses, reads, runs and costs, and what your rules say to it."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
         raise ConfigError(f"{config} is the file of {owner.party}, not of {party}")
-    found = review_of(owner, program, owner.coordinator(coordinator), given or [])
+    found = review_of(
+        owner, program, owner.coordinator(coordinator), given or [], network_named(link)
+    )
     if html is not None:
         write(Path(html), found.to_html().encode())
         typer.echo(f"wrote {html}")

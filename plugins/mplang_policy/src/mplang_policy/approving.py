@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mplang_analysis import disclosure
+from mplang_analysis import Link, disclosure
 from mplang_analysis.ext import quoted
 
 import mplang_core as mp
@@ -30,7 +30,9 @@ OF_A_SIGNATURE = {"id", "uses", "made", "expires"}
 """Fields in which two approvals of the same may differ."""
 
 
-def review_of(owner: Owner, program: str, coordinator: str, given: Sequence[str]) -> Review:
+def review_of(
+    owner: Owner, program: str, coordinator: str, given: Sequence[str], link: Link | None = None
+) -> Review:
     """Return the review of an artifact.
 
     Args:
@@ -38,6 +40,7 @@ def review_of(owner: Owner, program: str, coordinator: str, given: Sequence[str]
         program: the file of the artifact.
         coordinator: who would run it.
         given: what its public inputs may be, as ``year=2015..2025``.
+        link: the network between the parties, if what protocols take is to be counted.
 
     Raises:
         MPLangError: it is no artifact, its owner takes no part, or an input is none.
@@ -55,6 +58,7 @@ def review_of(owner: Owner, program: str, coordinator: str, given: Sequence[str]
         inputs=allowed_inputs(packed.program, titles, given),
         devices=[str(each) for each in packed.cluster.devices],
         names=titles,
+        link=link,
     )
 
 

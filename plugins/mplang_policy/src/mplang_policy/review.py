@@ -13,6 +13,7 @@ from mplang_analysis import (
     Constant,
     Costs,
     Disclosure,
+    Link,
     Paragraphs,
     ProgramRequest,
     Queries,
@@ -143,10 +144,11 @@ class Review(Report):
         inputs: Mapping[int, AllowedInput],
         devices: Sequence[str],
         names: Sequence[str],
+        link: Link | None = None,
     ) -> Review:
-        """Return the review of a program."""
-        party = asked.names[asked.party]
-        found = _tried(costs, program), _tried(ranges, program), _own_queries(program, asked)
+        """Return the review of a program; with a link, what protocols take on it is counted."""
+        party, counted = asked.names[asked.party], partial(costs, link=link)
+        found = _tried(counted, program), _tried(ranges, program), _own_queries(program, asked)
         return cls(party, program, asked, decision, discloses, *found, inputs, devices, names)
 
     @property

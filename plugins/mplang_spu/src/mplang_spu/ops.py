@@ -11,6 +11,7 @@ from mplang_analysis import (
     Changes,
     Constant,
     ConstantsRule,
+    CostRule,
     PrecisionRule,
     RangeRule,
     SideChannelRule,
@@ -54,6 +55,7 @@ from mplang_core.ext import (
 )
 from mplang_spu import public_part
 from mplang_spu.config import SpuConfig, config_of
+from mplang_spu.costs.rule import costs_of_run
 from mplang_spu.precision_losses import losses_of_run, losses_of_shares
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
 from mplang_spu.share_type import ShareType
@@ -242,6 +244,7 @@ RUN_JAX = OpDef(
         PrecisionRule(losses_of_run),
         ConstantsRule(_constants_of_run),
         SideChannelRule(_side_channels_of_run),
+        CostRule(costs_of_run),
     ],
     reads=(),
     total=True,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxlib.mlir import ir
 from mplang_stablehlo.ext import inline, text_of
 
 from mplang_spu.lowering import (
@@ -45,7 +46,7 @@ from mplang_spu.lowering.structure import (
 from mplang_spu.lowering.tables import erase_exact_values, fold_tables
 from mplang_spu.target import Target
 
-__all__ = ["PASSES", "SPU", "BadConstant", "Lowered", "Pass", "Target", "lower"]
+__all__ = ["PASSES", "SPU", "BadConstant", "Lowered", "Pass", "Target", "lower", "lower_module"]
 
 Pass: TypeAlias = Callable[[Rewriter], None]
 """Rewrites a module in place."""
@@ -146,6 +147,26 @@ def lower(
         }
         <BLANKLINE>
     """
+    return lower_module(text, target, passes, unreduced)[1]
+
+
+def lower_module(
+    text: str,
+    target: Target,
+    passes: Sequence[Pass] | None = None,
+    unreduced: frozenset[int] = frozenset(),
+) -> tuple[ir.Module, Lowered]:
+    """Lower StableHLO, and return the module as well: its ops have the places of the text.
+
+    Args:
+        text: see :func:`lower`.
+        target: see :func:`lower`.
+        passes: see :func:`lower`.
+        unreduced: see :func:`lower`.
+
+    Raises:
+        ValueError: it is not valid StableHLO, or SPU cannot run it; names the op.
+    """
     module = SPU.admit(text)
     inline(module)
     rewriter = Rewriter(module, target, unreduced)
@@ -168,6 +189,6 @@ def lower(
     check_field(module, target.field)
     libspu_ops.check(module)
     rewriter.update_signature()
-    return Lowered(
+    return module, Lowered(
         text_of(module), tuple(rewriter.operands), tuple(diagnostics), rewriter.unreduced_results
     )
