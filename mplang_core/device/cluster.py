@@ -14,6 +14,7 @@ from mplang_core.config_model import StrictModel
 from mplang_core.device import api
 from mplang_core.device.kinds import Device, DeviceKind, device_kinds
 from mplang_core.errors import ConfigError
+from mplang_core.ir import Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.suggest import install_hint
@@ -220,6 +221,20 @@ class ClusterSpec(StrictModel):
             DisclosureError: see :func:`mplang_core.device`.
         """
         return api.device()(fn)(*args, **kwargs)
+
+    def settle(self, program: Program) -> Program:
+        """Return a program after the devices have chosen what they choose for all of it.
+
+        Args:
+            program: as it was traced for this cluster.
+
+        Returns:
+            A program of the same inputs and results; see :attr:`DeviceKind.settle`.
+        """
+        used = list(self._known.values())  # a program is of devices that it has looked up
+        for kind in {device.kind.name: device.kind for device in used}.values():
+            program = kind.settle(program, [device for device in used if device.kind is kind])
+        return program
 
     def _devices_of_party(self, name: str) -> str:
         """Return what to add to an error for a name that is that of a party; empty for others."""

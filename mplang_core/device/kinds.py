@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from mplang_core.edsl import MPObject
 from mplang_core.feop import FeProgram, misfit, other_form, registry, runs_at_parties
+from mplang_core.ir import Program
 from mplang_core.mask import Mask
 from mplang_core.namespace import Namespace
 from mplang_core.types import BaseType, Form
@@ -103,6 +104,10 @@ class DeviceKind:
         lowering: compiles feops of plain values that the kind does not run directly, and what
             frontends compile for a party in plain; ``None`` for none.
         transfers: the transfers from it and to it.
+        settle: ``settle(program, devices)`` returns a program that was traced with devices of the
+            kind, after they have chosen what they choose for a whole program, such as the size of
+            their numbers; the inputs and the results keep their types. What runs, is reviewed and
+            has a digest is its result. By default nothing is left to choose.
         doc: one line for tools.
 
     Example:
@@ -121,6 +126,7 @@ class DeviceKind:
     transfers: Sequence[Transfer] = ()
     doc: str = ""
     dialects: tuple[str, ...] = ()
+    settle: Callable[[Program, Sequence[Device]], Program] = lambda program, devices: program
 
     def reasons_against(self, meta: FeMeta, members: int) -> list[str]:
         """Return the reasons against running a feop directly, without its lowering.

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from mplang_core.edsl.without_data import WithoutData
 from mplang_core.errors import MissingAttributeError, TraceError
 from mplang_core.feop.state import ContextBound, FeState
-from mplang_core.ir import AnyType, Graph
+from mplang_core.ir import AnyType, Graph, Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
 from mplang_core.printable import printable
@@ -42,6 +42,13 @@ class Cluster(Protocol):
 
         Returns:
             The result of the function, on that device.
+        """
+
+    def settle(self, program: Program) -> Program:
+        """Return a program after its devices have chosen what they choose for all of it.
+
+        Args:
+            program: as it was traced.
         """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from mplang_core.edsl.build import make_op
@@ -172,7 +173,10 @@ def trace(ctx: TraceContext, fn: Callable[..., Any], *args: Any, **kwargs: Any) 
         >>> [str(value.type) for value in traced.out_vars]
         ['i64[]@{1}']
     """
-    return trace_into(ctx.fork(), fn, args, kwargs)
+    made = trace_into(ctx.fork(), fn, args, kwargs)
+    if isinstance(ctx.parent, TraceContext):  # a part of a program
+        return made
+    return replace(made, program=ctx.cluster_spec.settle(made.program))
 
 
 def trace_into(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -139,6 +140,38 @@ def test_a_long_training_is_resumed_where_it_was(place):
         mp.evaluate(host, go_on)
         weights = mp.fetch(host, mp.evaluate(host, lambda: mp.reveal(mp.load("SP0", "weights"))))
     np.testing.assert_allclose(weights[0], [16, 8], atol=1e-3)
+
+
+@pytest.mark.once
+def test_stored_shares_keep_their_field(tmp_path):
+    """Those of ``field: auto`` are of FM128, as loading and storing programs are; others stay."""
+    x = np.int32([1, 5, 9])
+
+    def above(name):
+        loaded = mp.load("SP0", name)
+        more = mp.device("SP0")(lambda x, y: x > y)(loaded, mp.seal(mp.put("P1", np.int32(4))))
+        return mp.reveal(more, to="P0")
+
+    def stored(name):
+        mp.store(mp.seal(mp.put("P0", x)), name)
+
+    def session(field):
+        spu = {"kind": "SPU", "members": [0, 1, 2], "config": {"field": field}}
+        simple = mp.ClusterSpec.simple(3)
+        spec = mp.ClusterSpec(simple.nodes, {**simple.devices, "SP0": spu})
+        return mp.Simulator(spec, timeout=DEADLINE, sink=tmp_path)
+
+    for field in ("auto", "FM64"):
+        with session(field) as host:
+            mp.evaluate(host, functools.partial(stored, field))
+    with session("auto") as host:
+        assert list(mp.fetch(host, mp.evaluate(host, lambda: above("auto")))) == [0, 1, 1]
+        revealed = mp.evaluate(host, lambda: mp.reveal(mp.load("SP0", "FM64"), to="P0"))
+        assert list(mp.fetch(host, revealed)) == [1, 5, 9]
+        with pytest.raises(TraceError, match='test_stored.*"FM64", 18>, shared in another way'):
+            mp.evaluate(host, lambda: above("FM64"))
+    with session("FM128") as host:  # as those of auto are
+        assert list(mp.fetch(host, mp.evaluate(host, lambda: above("auto")))) == [0, 1, 1]
 
 
 def test_a_loop_stores_at_each_turn(place):

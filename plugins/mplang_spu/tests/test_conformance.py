@@ -13,6 +13,7 @@ from mplang_spu.config import ENV, resolve_config
 from mplang_spu.reconstruction import reconstruct
 from mplang_spu.target import Target
 from mplang_testing import (
+    AnalysisSuite,
     DeviceSuite,
     FeopSuite,
     KernelSuite,
@@ -184,6 +185,10 @@ class TestShare(TypeSuite):
         io = engine.io(len(kind.parties), kind.protocol, kind.field, kind.fxp)
         zeros = np.zeros(kind.plain.shape, kind.plain.dtype.numpy)
         return st.sampled_from(blocks.make_shares(io, zeros, kind))
+
+
+class TestFields(AnalysisSuite):
+    name = "fields"
 
 
 class TestPlugin(PluginSuite):

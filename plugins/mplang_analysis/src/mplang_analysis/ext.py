@@ -5,6 +5,7 @@ reports need is in :mod:`mplang_analysis`.
 """
 
 from mplang_analysis.html_text import isolated as isolated
+from mplang_analysis.interval_analysis import Numbers as Numbers
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,
     in_quotes as in_quotes,
@@ -13,6 +14,7 @@ from mplang_analysis.party_names import (
     quoted_line as quoted_line,
 )
 from mplang_analysis.phrases import Worded as Worded
+from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened

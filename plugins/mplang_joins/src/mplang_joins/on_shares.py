@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mplang_spu import ShareType, SpuConfig, resolve_config
+from mplang_spu import ShareType, SpuConfig, config_of, resolve_config
 
 import mplang_core as mp
 from mplang_core import FeProgram, MPObject, PFunction, TensorType, fe_materialize
@@ -82,7 +82,7 @@ def shares_of(op: Operation) -> tuple[ShareType, SpuConfig]:
     kind = op.inputs[0].type
     if not isinstance(kind, ShareType) or kind.parties != op.attrs["parties"]:
         raise TypeError(f"its operands are shares of {op.attrs['parties']}, got {kind}")
-    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    config = config_of(op)
     if ShareType.of(kind.plain, config) != kind:
         raise TypeError(f"its operands are shared by another configuration, got {kind}")
     if config != oblivious(config):

@@ -9,7 +9,7 @@ from mplang_analysis import Link
 from pydantic import Field
 
 from mplang_core import Mask
-from mplang_core.ext import AdmissionError, ConfigError, StrictModel
+from mplang_core.ext import AdmissionError, ConfigError, Operation, StrictModel
 
 Protocol: TypeAlias = Literal["SEMI2K", "ABY3", "CHEETAH"]
 
@@ -20,6 +20,8 @@ ENV = "MPLANG_SPU_USE_CHANNELS"
 BITS = {"FM32": 32, "FM64": 64, "FM128": 128}
 FRACTION_BITS = {"FM32": 8, "FM64": 18, "FM128": 40}
 """Default fraction bits of each field."""
+AUTO, WIDE, NARROW = "auto", "FM128", "FM64"
+"""The setting that leaves the field to each program; what shares are at first, and may become."""
 
 
 class SpuConfig(StrictModel):
@@ -31,7 +33,9 @@ class SpuConfig(StrictModel):
             ``CHEETAH`` (two parties). The default is CHEETAH for two, ABY3 for three, SEMI2K for
             more.
         field: the ring of the shares: ``FM128``, or for speed, if numbers are known to stay small,
-            ``FM64`` or ``FM32``.
+            ``FM64`` or ``FM32``. ``auto`` takes ``FM64`` in each program of integers that is
+            certain to be right in it, and ``FM128`` in all others; see
+            :mod:`mplang_spu.field_choice`.
         fxp_fraction_bits: fraction bits f of a fixed-point number; the default is 40 of 128, 18 of
             64, 8 of 32. Numbers are below 2^(bits - 2 - f), products below 2^(bits - 2 - 2f):
             7.7e25 and 7.0e13 in FM128, 1.8e13 and 6.7e7 in FM64.
@@ -63,9 +67,9 @@ class SpuConfig(StrictModel):
     """
 
     protocol: Protocol | None = None
-    field: Literal["FM32", "FM64", "FM128"] = "FM128"
+    field: Literal["auto", "FM32", "FM64", "FM128"] = "FM128"
     fxp_fraction_bits: int = Field(
-        default_factory=lambda data: FRACTION_BITS[data.get("field", "FM128")], ge=1
+        default_factory=lambda data: FRACTION_BITS[ring_of(data.get("field", WIDE))], ge=1
     )
     sigmoid_mode: Literal["products", "default", "real", "seg3", "mm1"] = "products"
     exp_mode: Literal["products", "default", "pade", "taylor"] = "products"
@@ -79,7 +83,7 @@ class SpuConfig(StrictModel):
 
     def attrs(self) -> dict[str, Any]:
         """Return the configuration without the parties, as an attribute of an op."""
-        return self.model_dump(exclude={"parties"}, exclude_none=True)
+        return {**self.model_dump(exclude={"parties"}, exclude_none=True), "field": self.ring}
 
     def with_oblivious_sort(self) -> SpuConfig:
         """Return a copy that sorts by the fastest method whose messages depend on no data.
@@ -92,14 +96,24 @@ class SpuConfig(StrictModel):
         return self.model_copy(update={"sort_method": method})
 
     @property
+    def ring(self) -> str:
+        """The field of its shares, before a program has chosen one where that is ``auto``."""
+        return ring_of(self.field)
+
+    @property
     def bits(self) -> int:
         """The bits of its ring."""
-        return BITS[self.field]
+        return BITS[self.ring]
 
     @property
     def mask(self) -> Mask:
         """The members."""
         return Mask.from_ranks(self.parties)
+
+
+def ring_of(field: str) -> str:
+    """Return the field of shares before a program has chosen one: that of ``auto`` is FM128."""
+    return WIDE if field == AUTO else field
 
 
 def from_env() -> bool | None:
@@ -132,6 +146,21 @@ def admit_protocol(protocol: str, insecure: bool) -> None:
         )
 
 
+def config_of(op: Operation) -> SpuConfig:
+    """Return the configuration that an op has, completed for its members.
+
+    Args:
+        op: an op with the attributes ``config``, as of :meth:`SpuConfig.attrs`, and ``parties``.
+
+    Raises:
+        ValueError: it is none, does not suit the members, or leaves the field open.
+    """
+    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    if config.field == AUTO:
+        raise ValueError(f"field 'field': an op has the field that was chosen, got {AUTO!r}")
+    return config
+
+
 def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
     """Complete a configuration for its members.
 
@@ -153,10 +182,10 @@ def resolve_config(config: SpuConfig, members: Mask) -> SpuConfig:
     wanted = {"ABY3": 3, "CHEETAH": 2}.get(protocol)
     if wanted is not None and n != wanted:
         raise ValueError(f"field 'protocol': {protocol} takes {wanted} members, got {n}")
-    if config.fxp_fraction_bits > BITS[config.field] // 2 - 2:
+    if config.fxp_fraction_bits > BITS[config.ring] // 2 - 2:
         raise ValueError(
-            f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.field}, "
-            f"so at most {BITS[config.field] // 2 - 2}, got {config.fxp_fraction_bits}"
+            f"field 'fxp_fraction_bits': a product of two numbers must fit in {config.ring}, "
+            f"so at most {BITS[config.ring] // 2 - 2}, got {config.fxp_fraction_bits}"
         )
     if config.ot is not None and protocol != "CHEETAH":
         raise ValueError(f"field 'ot': {protocol} has no oblivious transfers; CHEETAH has")

@@ -20,6 +20,7 @@ from mplang_core.ext import (
     the_holder,
 )
 from mplang_spu.config import SpuConfig, resolve_config
+from mplang_spu.field_choice import settle
 from mplang_spu.ops import lower, make_shares, reconstruct
 from mplang_spu.share_type import ShareType
 
@@ -110,5 +111,6 @@ SPU = DeviceKind(
         Transfer(Form.PLAIN, "SPU", share_out, "auto"),
         Transfer("SPU", Form.PLAIN, disclose, "reveal"),
     ],
+    settle=settle,
     doc="Secure multi-party computation on secret shares.",
 )

@@ -54,7 +54,7 @@ from mplang_core.ext import (
     unflatten,
 )
 from mplang_spu import public_part
-from mplang_spu.config import SpuConfig, resolve_config
+from mplang_spu.config import SpuConfig, config_of
 from mplang_spu.costs.rule import costs_of_run
 from mplang_spu.precision_losses import losses_of_run, losses_of_shares
 from mplang_spu.ranges import ranges_of_reconstruct, ranges_of_run, ranges_of_shares
@@ -160,7 +160,7 @@ def reconstruct(*shares: Any) -> FeProgram:
 
 
 def _infer_run_jax(op: Operation, world: Mask) -> Sequence[AnyType]:
-    config = resolve_config(SpuConfig(**op.attrs["config"]), op.attrs["parties"])
+    config = config_of(op)
     like = ShareType.of(TensorType("f32"), config)
     plain = [_plain(value.type, like, i) for i, value in enumerate(op.inputs)]
     public = public_part.results_of(op.attrs.get("public"), [each.type for each in op.inputs])

@@ -77,7 +77,7 @@ def ranges_of_run(op: Operation, ins: Sequence[Interval]) -> OpRanges:
         return OpRanges([])
     field = Field(outs[0].target)
     try:
-        module = _module(op.attrs["program"]["code"])
+        module = module_of(op.attrs["program"]["code"])
     except ValueError:  # SPU refuses it
         return OpRanges([UNKNOWN] * len(outs), ["not known"] * len(outs))
     ins = with_public_part(op, ins)
@@ -173,14 +173,19 @@ def _samples(
 def is_admitted(code: bytes) -> bool:
     """Return whether SPU runs a code; XLA may not be given it either before that is known."""
     try:
-        _module(code)
+        module_of(code)
     except ValueError:
         return False
     return True
 
 
 @functools.lru_cache(maxsize=32)  # loops repeat the same code
-def _module(code: bytes) -> ir.Module:
+def module_of(code: bytes) -> ir.Module:
+    """Return the inlined module of a code, its ops numbered.
+
+    Raises:
+        ValueError: SPU refuses it.
+    """
     from mplang_stablehlo.ext import prepare
 
     from mplang_spu.lowering import SPU
@@ -196,11 +201,16 @@ def _steps(op: Operation, found: AnalysisResult, field: Field) -> Iterator[StepR
     for step in found.steps:
         status = check_step(step, field)
         if status != "fits":
-            yield StepRange(step.name, step.results[0], status, _line(op, op_number(step.op)))
+            yield StepRange(step.name, step.results[0], status, line_in(op, op_number(step.op)))
 
 
-def _line(op: Operation, number: int) -> Location | None:
-    """Return the user's line of an op, if this process traced the code."""
+def line_in(op: Operation, number: int) -> Location | None:
+    """Return the user's line of an op of a code, if this process traced it.
+
+    Args:
+        op: an ``spu.run_jax``.
+        number: of the op in its code, see :func:`module_of`.
+    """
     from mplang_stablehlo.ext import lines_of
 
     lines = lines_of(op.attrs["program"]["code"], op.location)

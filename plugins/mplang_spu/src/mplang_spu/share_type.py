@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from mplang_core import BaseType, Form, Mask, TensorType
+from mplang_core import BaseType, Form, Mask, MPType, TensorType
+from mplang_core.ext import Graph
 from mplang_spu.config import BITS, SpuConfig, resolve_config
 from mplang_spu.target import Target
 
@@ -54,7 +55,7 @@ class ShareType(BaseType):
         Returns:
             The share type.
         """
-        return cls(plain, config.mask, str(config.protocol), config.field, config.fxp_fraction_bits)
+        return cls(plain, config.mask, str(config.protocol), config.ring, config.fxp_fraction_bits)
 
     @property
     def target(self) -> Target:
@@ -89,6 +90,47 @@ class ShareType(BaseType):
         """Compare the share type that a value was made with."""
         found = getattr(value, "type", None)
         return None if found == self else f"expected {self}, got {found or type(value).__name__}"
+
+
+class Sharing(NamedTuple):
+    """Way to share tensors: what the types of shares of one device have in common.
+
+    Attributes:
+        parties: the holders of the shares.
+        protocol: the sharing protocol.
+        field: the ring of the shares.
+        fxp: the fraction bits of fixed-point numbers.
+    """
+
+    parties: Mask
+    protocol: str
+    field: str
+    fxp: int
+
+    @classmethod
+    def of(cls, kind: ShareType) -> Sharing:
+        """Return the way of a share."""
+        return cls(kind.parties, kind.protocol, kind.field, kind.fxp)
+
+    @classmethod
+    def of_device(cls, config: SpuConfig) -> Sharing:
+        """Return the way of a device, before a program has chosen its field."""
+        return cls(config.mask, str(config.protocol), config.ring, config.fxp_fraction_bits)
+
+
+def share_of(kind: object) -> ShareType | None:
+    """Return the type of a share, whoever holds it; ``None`` for another type."""
+    base = kind.base if isinstance(kind, MPType) else kind
+    return base if isinstance(base, ShareType) else None
+
+
+def shares_in(graph: Graph) -> list[Sharing]:
+    """Return the ways in which the values of a graph are shared, each once."""
+    graphs = [graph, *(region for op in graph.walk() for region in op.regions.values())]
+    inputs = [value for each in graphs for value in each.inputs]
+    values = [*inputs, *(value for op in graph.walk() for value in op.outputs)]
+    shares = filter(None, (share_of(value.type) for value in values))
+    return list(dict.fromkeys(map(Sharing.of, shares)))
 
 
 def plain_of(kind: Any) -> Any:

@@ -27,7 +27,7 @@ LARGEST = 2**192
 
 _BITWISE = {"and", "or", "xor"}
 
-_CHOICES = {"and", "compare", "maximum", "minimum", "not", "or", "return", "select"}
+CHOICES = {"and", "compare", "maximum", "minimum", "not", "or", "return", "select"}
 """Ops of a reducer by which the results are some of its operands."""
 
 _MAY_LEAVE = {
@@ -160,7 +160,7 @@ class RingBounds:
             if combined(op.regions[0]) in _BITWISE:
                 return False
             inner = {each.operation.name for each in op.regions[0].blocks[0].operations}
-            return not {each.removeprefix("stablehlo.") for each in inner} <= _CHOICES
+            return not {each.removeprefix("stablehlo.") for each in inner} <= CHOICES
         return name in _MAY_LEAVE
 
     def _is_whole(self, value: ir.Value) -> bool:

@@ -44,7 +44,7 @@ def wrap_integers(rewriter: Rewriter) -> None:
     reduced: dict[ir.Value, ir.Value] = {}
     for op in _ops(rewriter):
         name = op.name.removeprefix("stablehlo.")
-        for i in _looked_at(op, name):
+        for i in looked_at(op, name):
             value = op.operands[i]
             if not _is_narrow(value, rewriter) or known.fits(value):
                 continue
@@ -80,8 +80,13 @@ def _ops(rewriter: Rewriter) -> Sequence[ir.Operation]:
     return rewriter.ops(*names)
 
 
-def _looked_at(op: ir.Operation, name: str) -> Sequence[int]:
-    """Return the operands whose numbers count, and not only their bits."""
+def looked_at(op: ir.Operation, name: str) -> Sequence[int]:
+    """Return the operands whose numbers count, and not only their bits.
+
+    Args:
+        op: the op.
+        name: its name, without the prefix.
+    """
     every = range(len(op.operands))
     if name in _MOVES:
         return [i for i in every if i in _INDICES.get(name, ())]
