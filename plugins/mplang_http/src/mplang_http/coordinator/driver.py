@@ -45,6 +45,7 @@ from mplang_http.coordinator.compatibility import (
     stored_labels,
 )
 from mplang_http.coordinator.failure_report import abort_reason, party_locations, wait_for_cause
+from mplang_http.coordinator.flights import Flights, flight_of
 from mplang_http.coordinator.job_monitor import JobMonitor
 from mplang_http.coordinator.label_follower import LabelFollower
 from mplang_http.coordinator.lease import LeaseRenewer
@@ -127,10 +128,15 @@ class SimpHttpDriver(ObservedHost):
         self._facts: list[WorkerFacts] = []
         self._checked: weakref.WeakSet[Program] = weakref.WeakSet()  # whose plugins all have
         self._is_step = False  # whether the active run is a step
+        self._is_ahead = False  # whether it is sent ahead
         # the name of the run, and its futures by rank
         self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
         self._lease = LeaseRenewer(self._workers)
         self._follower = LabelFollower(self._lease.pool)
+        self._flights = Flights(
+            self._workers, self._lease.pool, _call,
+            weakref.WeakMethod(self._explain), weakref.WeakMethod(self._start_over),
+        )  # fmt: skip
         weakref.finalize(self, self._lease.stop)
         weakref.finalize(self, receipts.close)
         try:
@@ -159,6 +165,7 @@ class SimpHttpDriver(ObservedHost):
                     raise
 
     def _open_and_link(self) -> None:
+        self._flights.settle(tells=False)  # those of the last generation
         self._know_facts()
         check_parties(self._facts)
         self._checked = weakref.WeakSet()
@@ -255,6 +262,10 @@ class SimpHttpDriver(ObservedHost):
             self._need(needed_natives(program))
             self._is_step = step is not None
             uses = storage_of(program)
+            fits = self._is_step and self.observe is None and not uses
+            self._is_ahead = self._flights.admits(program, args) and fits
+            if not self._is_ahead:
+                self._flights.settle()
             try:
                 if any(use.action == "load" for use in uses):
                     self._know_facts()  # of what others have stored meanwhile
@@ -298,6 +309,22 @@ class SimpHttpDriver(ObservedHost):
 
     # -- runs
 
+    def pipeline(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which steps of this thread are sent ahead.
+
+        What workers in production take, whole programs, is awaited; so are steps that are recorded,
+        use storage, or have other parties than those under way.
+        """
+        return self._flights.scope(self._run_lock)
+
+    def _run_parties(
+        self, program: Program, args: Sequence[HostVar], parties: Mask
+    ) -> dict[int, list[Any]]:
+        if not self._is_ahead:
+            return super()._run_parties(program, args, parties)
+        run = f"{self.session}-{next(self._count)}"
+        return self._flights.send(self._job(run, program, args, parties))
+
     def _begin(self, run: str) -> None:
         self._active_run = run, {}
         self._monitor.begin()
@@ -306,14 +333,17 @@ class SimpHttpDriver(ObservedHost):
         self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
     ) -> Future[list[Any]]:
         assert self._active_run is not None
-        job = Job(
-            run, self._generation, program, *self._serialized(program), inputs, parties,
-            self._is_step,
-        )  # fmt: skip
+        job = self._job(run, program, inputs, parties)
         run_at = functools.partial(RemoteWorker.run, job=job, recorder=self._recorder(rank, run))
         future = self._lease.pool.submit(_call, run_at, self._workers[rank])
         self._active_run[1][rank] = future
         return future
+
+    def _job(self, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask) -> Job:
+        return Job(
+            run, self._generation, program, *self._serialized(program), inputs, parties,
+            self._is_step,
+        )  # fmt: skip
 
     def progress(self) -> list[PartyState]:
         """Return the state of each worker, at most a second old."""
@@ -347,15 +377,14 @@ class SimpHttpDriver(ObservedHost):
         if self._active_run is None:
             return
         run, futures = self._active_run
-        self._generation += 1
-        self._opened = False
+        self._start_over()
         lost = {
             rank
             for rank, future in futures.items()
             if future.done() and isinstance(future.exception(), LostWorkerError)
         }
         answers = [
-            self._lease.pool.submit(worker.cancel, run, reason)
+            self._lease.pool.submit(worker.cancel, [run], reason)
             for rank, worker in enumerate(self._workers)
             if rank not in lost
         ]
@@ -364,6 +393,11 @@ class SimpHttpDriver(ObservedHost):
             for worker in self._workers:
                 worker.give_up(run)  # so that threads which still poll it end
         self._active_run = None
+
+    def _start_over(self) -> None:
+        """Start a new generation before the next run."""
+        self._generation += 1
+        self._opened = False
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
         """Add the locations of the other parties if a worker was lost or communication failed."""
@@ -410,6 +444,25 @@ class SimpHttpDriver(ObservedHost):
 
             return HostVar(self._call_all(put), public=public)
 
+    def fetch(self, var: HostVar) -> list[Any]:
+        """Return the data of a value, once the step has ended that gives it.
+
+        Args:
+            var: the value.
+
+        Returns:
+            One entry per rank, ``None`` for a party without it.
+
+        Raises:
+            PartyError: a step that was sent ahead has failed: that one, or one before it.
+        """
+        flight = flight_of(var)
+        if flight is not None:
+            with self._run_lock:
+                self._flights.settle(flight)
+                self._flights.check([var])
+        return super().fetch(var)
+
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):
             return value.array
@@ -421,6 +474,8 @@ class SimpHttpDriver(ObservedHost):
             if self._closed:
                 return
             self._closed = True
+            ended = f"this host was closed when {len(self._flights)} steps were under way"
+            self._flights.abort(ended, RunError(ended))
             self._lease.stop()
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mplang_core import BaseType
 from mplang_http.wire.requests import Public, Uploaded
 from mplang_http.wire.values import frame_head, join_frame, pack
+
+if TYPE_CHECKING:
+    from mplang_http.coordinator.flights import Flight
 
 INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
 
@@ -21,13 +24,15 @@ class Ref:
     Attributes:
         name: name of the value at the worker.
         kind: type of the value.
+        flight: the run that is to give it, unless that has ended well.
     """
 
-    __slots__ = ("_dropped", "kind", "name")
+    __slots__ = ("_dropped", "flight", "kind", "name")
 
     def __init__(self, name: str, kind: BaseType, dropped: deque[str]) -> None:
         self.name = name
         self.kind = kind
+        self.flight: Flight | None = None
         self._dropped = dropped
 
     def __del__(self) -> None:
