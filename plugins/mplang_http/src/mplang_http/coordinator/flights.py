@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import functools
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,6 +61,19 @@ class Flight:
 
     def _references(self) -> list[Ref]:
         return [ref for refs in self.results.values() for ref in refs if ref is not None]
+
+    def errors(self, *effects: type[BaseException]) -> list[tuple[int, BaseException]]:
+        """Return the errors that are known of it, by rank.
+
+        Args:
+            *effects: classes of errors that are left out.
+        """
+        known = [(rank, each.exception()) for rank, each in self.ended.items() if each.done()]
+        return [(r, e) for r, e in known if e is not None and not isinstance(e, effects)]
+
+    def is_well(self) -> bool:
+        """Return whether it is known to have ended well at all parties."""
+        return all(_is_well(each) for each in self.ended.values())
 
     def land(self) -> None:
         """Record that it has ended well at all parties."""
@@ -142,22 +156,36 @@ class _Lane:
         return worker.queue(flight.job, body)
 
     def finish(self, flights: Sequence[Flight]) -> None:
-        """Wait for the ends of flights; from a thread of its own."""
+        """Wait for the ends of flights; from a thread of its own.
+
+        None runs unless the one before it has ended well, so the last one tells of all; one by one
+        they are only asked for where it has not, or where the gate has signed something of each.
+        """
         rank = self._worker.rank
+        if not self._worker.has_gate:
+            with contextlib.suppress(MPLangError, InvalidStateError):
+                self._finish(flights[-1])
+                for flight in flights:
+                    flight.ended[rank].set_result(None)
+                return
         for flight in flights:
             future = flight.ended[rank]
             try:
-                status, expected = flight.queued[rank].result(), flight.results[rank]
-                finish = functools.partial(
-                    RemoteWorker.finish, job=flight.job, status=status, expected=expected
-                )
-                self._call(finish, self._worker)
+                self._finish(flight)
             except BaseException as error:
                 with contextlib.suppress(InvalidStateError):
                     future.set_exception(error)
             else:
                 with contextlib.suppress(InvalidStateError):
                     future.set_result(None)
+
+    def _finish(self, flight: Flight) -> None:
+        rank = self._worker.rank
+        status, expected = flight.queued[rank].result(), flight.results[rank]
+        finish = functools.partial(
+            RemoteWorker.finish, job=flight.job, status=status, expected=expected
+        )
+        self._call(finish, self._worker)
 
 
 class Flights:
@@ -286,12 +314,13 @@ class Flights:
             if flights:
                 for rank in flights[0].job.parties:
                     self._pool.submit(self._lanes[rank].finish, flights)
-            for flight in flights:
-                wait_for_outcome(list(flight.ended.values()))
-                if any(each.done() and each.exception() for each in flight.ended.values()):
-                    self._fail(flight)
-                    break
-                self._all.popleft().land()
+            ended = [each for flight in flights for each in flight.ended.values()]
+            wait_for_outcome(ended)
+            if any(each.done() and each.exception() for each in ended):
+                self._fail(flights)
+            else:
+                for _ in flights:
+                    self._all.popleft().land()
         except BaseException:
             self.abort("the host was interrupted")
             raise
@@ -317,16 +346,17 @@ class Flights:
                     del self._failures[flight.owner]
                 raise flight.failure
 
-    def _fail(self, flight: Flight) -> None:
-        """Learn why a flight has failed, and end those after it."""
-        ended, after = flight.ended, list(self._all)
-        wait_for_cause(list(ended.values()))
-        self._end_all(abort_reason(ended), list(ended.values()))
-        failures = [
-            (rank, e) for rank, each in ended.items() if (e := each.exception()) is not None
-        ]
-        failure = _located(_target(self._explain)(failures), flight.job)
-        for each in after:
+    def _fail(self, flights: Sequence[Flight]) -> None:
+        """End all flights, as one of those that are waited for has failed, and learn why."""
+        ended = [each for flight in flights for each in flight.ended.values()]
+        wait_for_cause(ended)
+        sent = self._end_all(abort_reason(_first_failed(flights).ended), ended)
+        failed = _first_failed(flights)
+        failure = _located(_target(self._explain)(failed.errors()), failed.job)
+        for each in sent:
+            if each.is_well():
+                each.land()
+                continue
             each.failure = failure
             self._failures.setdefault(each.owner, failure)
 
@@ -369,6 +399,13 @@ def _target(method: WeakMethod[F]) -> F:
     target = method()
     assert target is not None
     return target
+
+
+def _first_failed(flights: Sequence[Flight]) -> Flight:
+    """Return the first of some flights that has failed, and not only as another one did."""
+    causes = (each for each in flights if each.errors(AbortedError))
+    effects = (each for each in flights if each.errors())
+    return next(itertools.chain(causes, effects))
 
 
 def _to_cancel(flights: Sequence[Flight], rank: int) -> list[str]:

@@ -104,6 +104,11 @@ class RemoteWorker:
         self._given_up: set[str] = set()
         self.linked = False
 
+    @property
+    def has_gate(self) -> bool:
+        """Whether its gate signs what it has on record of each run."""
+        return bool(self._gate)
+
     # -- the session
 
     def facts(self) -> WorkerFacts:
