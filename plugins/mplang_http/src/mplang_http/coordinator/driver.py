@@ -51,7 +51,7 @@ from mplang_http.coordinator.label_follower import LabelFollower
 from mplang_http.coordinator.lease import LeaseRenewer
 from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.receipts import Receipts
-from mplang_http.coordinator.references import Literal, Ref
+from mplang_http.coordinator.references import Literal, Ref, Values
 from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
 from mplang_http.tls.contexts import client_context
 from mplang_http.tls.files import TlsFiles
@@ -130,7 +130,7 @@ class SimpHttpDriver(ObservedHost):
         self._is_step = False  # whether the active run is a step
         self._is_ahead = False  # whether it is sent ahead
         # the name of the run, and its futures by rank
-        self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
+        self._active_run: tuple[str, dict[int, Future[Values]]] | None = None
         self._lease = LeaseRenewer(self._workers)
         self._follower = LabelFollower(self._lease.pool)
         self._flights = Flights(
@@ -319,7 +319,7 @@ class SimpHttpDriver(ObservedHost):
 
     def _run_parties(
         self, program: Program, args: Sequence[HostVar], parties: Mask
-    ) -> dict[int, list[Any]]:
+    ) -> dict[int, Values]:
         if not self._is_ahead:
             return super()._run_parties(program, args, parties)
         run = f"{self.session}-{next(self._count)}"
@@ -331,7 +331,7 @@ class SimpHttpDriver(ObservedHost):
 
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
-    ) -> Future[list[Any]]:
+    ) -> Future[Values]:
         assert self._active_run is not None
         job = self._job(run, program, inputs, parties)
         run_at = functools.partial(RemoteWorker.run, job=job, recorder=self._recorder(rank, run))
@@ -357,9 +357,7 @@ class SimpHttpDriver(ObservedHost):
             found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
         return found
 
-    def _collect(
-        self, run: str, futures: Sequence[Future[list[Any]]]
-    ) -> list[list[Any] | BaseException]:
+    def _collect(self, run: str, futures: Sequence[Future[Values]]) -> list[Values | BaseException]:
         self._follower.begin()
         wait_for_outcome(futures)
         if any(future.done() and future.exception() for future in futures):
@@ -444,7 +442,7 @@ class SimpHttpDriver(ObservedHost):
 
             return HostVar(self._call_all(put), public=public)
 
-    def fetch(self, var: HostVar) -> list[Any]:
+    def fetch(self, var: HostVar) -> Values:
         """Return the data of a value, once the step has ended that gives it.
 
         Args:

@@ -11,21 +11,25 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakMethod
 
 from mplang_core import MPLangError, MPType, Program
 from mplang_core.ext import AbortedError, HostVar, wait_for_outcome
 from mplang_http.coordinator.client import LostWorkerError, RefusedError
 from mplang_http.coordinator.failure_report import abort_reason, wait_for_cause
-from mplang_http.coordinator.references import Literal, Ref
-from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
+from mplang_http.coordinator.references import Literal, Ref, Values
+from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker, Status
 from mplang_http.wire.requests import Public
 
 MAX_FLIGHTS = 16  # steps that are sent ahead
 MAX_BYTES = 8 << 20  # bytes of literals in their requests
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+AnyFuture: TypeAlias = Future[Any]
+Refs: TypeAlias = Sequence[Ref | None]
+Call: TypeAlias = Callable[[Callable[[RemoteWorker], Any], RemoteWorker], Any]
+"""``call(action, worker)`` returns ``action(worker)``, or names a worker that answers as none."""
 
 
 @dataclass(eq=False)
@@ -45,10 +49,10 @@ class Flight:
     """
 
     job: Job
-    results: Mapping[int, Sequence[Ref | None]]
+    results: Mapping[int, Refs]
     owner: int
-    queued: dict[int, Future[Mapping[str, Any]]] = field(init=False)
-    ended: dict[int, Future[Any]] = field(init=False)
+    queued: dict[int, Future[Status]] = field(init=False)
+    ended: dict[int, AnyFuture] = field(init=False)
     failure: BaseException | None = None
     size: int = field(init=False)
 
@@ -83,7 +87,7 @@ class Flight:
 
     def abort(self, reason: str) -> None:
         """End all waiting for what has not come."""
-        waiting: list[Future[Any]] = [*self.queued.values(), *self.ended.values()]
+        waiting: list[AnyFuture] = [*self.queued.values(), *self.ended.values()]
         for future in waiting:
             with contextlib.suppress(InvalidStateError):
                 future.set_exception(AbortedError(reason))
@@ -98,12 +102,7 @@ class _Lane:
         call: calls the worker, and turns a malformed response into an error.
     """
 
-    def __init__(
-        self,
-        worker: RemoteWorker,
-        pool: ThreadPoolExecutor,
-        call: Callable[[Callable[[RemoteWorker], Any], RemoteWorker], Any],
-    ) -> None:
+    def __init__(self, worker: RemoteWorker, pool: ThreadPoolExecutor, call: Call) -> None:
         self._worker, self._pool, self._call = worker, pool, call
         self._waiting: deque[Flight] = deque()
         self._lock = threading.Lock()
@@ -141,7 +140,7 @@ class _Lane:
                 with contextlib.suppress(InvalidStateError):
                     future.set_result(status)
 
-    def _send(self, flight: Flight, worker: RemoteWorker) -> Mapping[str, Any]:
+    def _send(self, flight: Flight, worker: RemoteWorker) -> Status:
         before = self._last
         if before is not None and _is_well(before.ended[worker.rank]):
             before = None
@@ -206,7 +205,7 @@ class Flights:
         self,
         workers: Sequence[RemoteWorker],
         pool: ThreadPoolExecutor,
-        call: Callable[[Callable[[RemoteWorker], Any], RemoteWorker], Any],
+        call: Call,
         explain: WeakMethod[Callable[[list[tuple[int, BaseException]]], BaseException]],
         on_failure: WeakMethod[Callable[[], None]],
     ) -> None:
@@ -270,7 +269,7 @@ class Flights:
         is_static = all(isinstance(kind, MPType) and kind.pmask is not None for kind in kinds)
         return is_static and threading.get_ident() in self._owners
 
-    def send(self, job: Job) -> dict[int, list[Any]]:
+    def send(self, job: Job) -> dict[int, Values]:
         """Send a step ahead; wait for the first ones where too many are under way.
 
         Args:
@@ -281,7 +280,7 @@ class Flights:
         """
         if self._all and self._all[0].job.parties != job.parties:
             self.settle()
-        results: dict[int, list[Any]]
+        results: dict[int, Values]
         results = {rank: self._workers[rank].expected(job) for rank in job.parties}
         flight = Flight(job, results, threading.get_ident())
         while self._all and (
@@ -372,7 +371,7 @@ class Flights:
             if failure is not None:
                 self._failures.setdefault(flight.owner, failure)
 
-    def _end_all(self, reason: str, awaited: Sequence[Future[Any]] = ()) -> Sequence[Flight]:
+    def _end_all(self, reason: str, awaited: Sequence[AnyFuture] = ()) -> Sequence[Flight]:
         """Cancel all flights, and return them; wait a moment for the ends of some."""
         flights, lanes = list(self._all), self._lanes
         self._all.clear()
@@ -416,7 +415,7 @@ def _to_cancel(flights: Sequence[Flight], rank: int) -> list[str]:
     return [flight.job.run for flight in flights if not _is_well(flight.ended[rank])]
 
 
-def _is_well(ended: Future[Any]) -> bool:
+def _is_well(ended: AnyFuture) -> bool:
     """Return whether a flight is known to have ended well at a worker."""
     return ended.done() and ended.exception() is None
 
@@ -445,5 +444,5 @@ def flight_of(var: HostVar) -> Flight | None:
 def _size(var: HostVar) -> int:
     """Return the size in bytes of an input that is in the request itself."""
     literal = next((each for each in var.values if isinstance(each, Literal)), None)
-    found = None if literal is None else literal.input
-    return len(found.value) if isinstance(found, Public) else 0
+    sent = None if literal is None else literal.input
+    return len(sent.value) if isinstance(sent, Public) else 0

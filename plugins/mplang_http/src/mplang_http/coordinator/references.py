@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from mplang_http.wire.values import frame_head, join_frame, pack
 
 if TYPE_CHECKING:
     from mplang_http.coordinator.flights import Flight
+
+Values: TypeAlias = list[Any]
+"""What a party holds, or gives, of each of some values; ``None`` for those that it has not."""
 
 INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
 

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from mplang_trace import now
@@ -36,6 +36,9 @@ MIN_RETRY_AFTER = 0.1  # seconds that a worker is not asked again, whatever it s
 MAX_RETRY_AFTER = 10.0  # seconds after which a worker is asked again
 QUEUE_TIMEOUT = 600.0  # seconds that a worker may say that it is not yet the turn of a session
 MAX_RELEASED = 1000  # names of values in one request
+
+Status: TypeAlias = Mapping[str, Any]
+"""Status of a job, as its worker tells it."""
 
 log = logging.getLogger("mplang.http.host")
 
@@ -227,7 +230,7 @@ class RemoteWorker:
         )  # fmt: skip
         return msgspec.msgpack.encode(request)
 
-    def queue(self, job: Job, body: bytes) -> Mapping[str, Any]:
+    def queue(self, job: Job, body: bytes) -> Status:
         """Queue a job, and return its status once the worker's engine has taken it.
 
         Args:
@@ -244,7 +247,7 @@ class RemoteWorker:
             status = self._poll(job)
         return status
 
-    def finish(self, job: Job, status: Mapping[str, Any], expected: Sequence[Ref | None]) -> None:
+    def finish(self, job: Job, status: Status, expected: Sequence[Ref | None]) -> None:
         """Wait for the end of a job that was queued.
 
         Args:
@@ -269,7 +272,7 @@ class RemoteWorker:
         masks = (_type_of(out).pmask or Mask() for out in job.program.graph.outputs)
         return self._results(job, [self.rank in mask for mask in masks])
 
-    def await_end(self, job: Job, status: Mapping[str, Any]) -> Mapping[str, Any]:
+    def await_end(self, job: Job, status: Status) -> Status:
         """Wait for the end of a job; return its final status.
 
         Args:
@@ -280,10 +283,10 @@ class RemoteWorker:
             status = self._poll(job)
         return status
 
-    def _poll(self, job: Job) -> Mapping[str, Any]:
+    def _poll(self, job: Job) -> Status:
         if job.run in self._given_up:
             raise AbortedError(f"party {self.rank} did not end in time")
-        status: Mapping[str, Any] = self.client.request(
+        status: Status = self.client.request(
             "GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL
         )
         self._update(job, status)
@@ -297,7 +300,7 @@ class RemoteWorker:
             kept = receipt_now(self.name, self.address, job.run, text)
             self._receipts.keep(self._gate, kept)
 
-    def _begin(self, job: Job, body: bytes, wait: float) -> tuple[float, Mapping[str, Any]]:
+    def _begin(self, job: Job, body: bytes, wait: float) -> tuple[float, Status]:
         """Submit a job, and its program if the worker has not got it.
 
         Returns:
@@ -318,7 +321,7 @@ class RemoteWorker:
         self._update(job, status)
         return sent, status
 
-    def _fetch_spans(self, recorder: Recorder, status: Mapping[str, Any], sent: float) -> None:
+    def _fetch_spans(self, recorder: Recorder, status: Status, sent: float) -> None:
         """Download the spans of a run into a recorder; ignore errors."""
         heard = now()
         path = (*self._path, "jobs", recorder.run, "spans")

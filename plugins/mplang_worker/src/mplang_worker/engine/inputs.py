@@ -108,16 +108,16 @@ class RunInputs:
         Args:
             known: labels of the session.
         """
-        found = [None if each is None else each.label for each in self._values]
+        labels = [None if each is None else each.label for each in self._values]
         for i in self._late:
             name = self._name(self._request.inputs[i])
-            if name is not None and found[i] is None:
-                found[i] = known.of_result(name, self._rank) or own(self._rank, "unknown")
-        return found
+            if name is not None and labels[i] is None:
+                labels[i] = known.of_result(name, self._rank) or own(self._rank, "unknown")
+        return labels
 
-    def _name(self, given: Input) -> str | None:
+    def _name(self, source: Input) -> str | None:
         """Return the name of the value of an input here, if it has one."""
-        names = given.names if isinstance(given, Stored) else ()
+        names = source.names if isinstance(source, Stored) else ()
         return names[self._rank] if self._rank < len(names) else None
 
 

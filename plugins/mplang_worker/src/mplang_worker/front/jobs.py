@@ -160,13 +160,13 @@ class FrontJobs:
                 self._end(status["run"], job)
 
     def _settle(self, job: KnownJob, settled: bool) -> None:
-        """Record whether a job has settled; the time of the next one begins with its turn."""
+        """Record whether a job has settled; the time of those behind it begins with their turn."""
         if not settled or job.settled:
             return
         first, *others = (each for each in self._known.values() if not each.settled)
         job.settled = True
-        if job is first and others:
-            others[0].begun = time.monotonic()
+        for each in others if job is first else ():
+            each.begun = time.monotonic()
 
     def judged(self, run: str, status: Status) -> Status:
         """Return the status of a job, as its engine tells it, with what the gate says of it."""
