@@ -17,6 +17,7 @@ import pytest
 from mplang_http import LocalCluster
 from mplang_http.coordinator import flights
 from mplang_http.coordinator.remote_worker import RemoteWorker
+from mplang_policy import Ledger
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, in_time, wait_until
 from processes import engine_of
@@ -357,6 +358,47 @@ def test_a_worker_that_is_killed_meanwhile_is_named(process, gate):
         assert error.value.rank == 1
         assert error.value.location is not None
         gate.touch()
+
+
+def entries(path):
+    with contextlib.closing(Ledger(path, read_only=True)) as ledger:
+        return [(each.kind, each.body) for each in ledger.entries() if "run" in each.body]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_is_on_record_is_the_same(tmp_path, ahead):
+    """Each party has each run on record, in order; what did not run is an attempt at most."""
+    names = ["node0", "node1"]
+    for name in names:
+        (tmp_path / f"{name}.cedar").write_text("permit (principal, action, resource);")
+    gates = {
+        name: {"policy": str(tmp_path / f"{name}.cedar"), "log": str(tmp_path / f"{name}.db")}
+        for name in names
+    }
+
+    def program(host):
+        with host.pipeline() if ahead else contextlib.nullcontext():
+            x = one(host)
+            for _ in range(5):
+                x = doubled(host, x)
+            doubled(host, failed(host, x))
+
+    with workers(gates=gates) as cluster, connect(cluster) as host:
+        assert all(worker.has_gate for worker in host._workers)
+        with pytest.raises(PartyError, match=FAILED.format(FAILING)):
+            program(host)
+        works(host)
+        mine = host.session
+    runs = [f"{mine}-{i}" for i in range(7)]
+    for name in names:
+        found = entries(tmp_path / f"{name}.db")
+        begun = [body["run"] for kind, body in found if kind == "run"]
+        ended = [body["run"] for kind, body in found if kind == "end"]
+        assert begun[:7] == runs
+        assert sorted(begun) == sorted(ended)
+        if ahead:  # the one after the failure
+            kinds = {kind for kind, body in found if body["run"] == f"{mine}-7"}
+            assert kinds <= {"attempt"}
 
 
 def test_simulators_await_each_step():
