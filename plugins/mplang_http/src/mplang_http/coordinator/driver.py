@@ -52,7 +52,7 @@ from mplang_http.coordinator.lease import LeaseRenewer
 from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.receipts import Receipts
 from mplang_http.coordinator.references import Literal, Ref, Values
-from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
+from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker, call_worker
 from mplang_http.tls.contexts import client_context
 from mplang_http.tls.files import TlsFiles
 from mplang_http.wire.observability import warn_of_unobserved
@@ -134,7 +134,7 @@ class SimpHttpDriver(ObservedHost):
         self._lease = LeaseRenewer(self._workers)
         self._follower = LabelFollower(self._lease.pool)
         self._flights = Flights(
-            self._workers, self._lease.pool, _call,
+            self._workers, self._lease.pool,
             weakref.WeakMethod(self._explain), weakref.WeakMethod(self._start_over),
         )  # fmt: skip
         weakref.finalize(self, self._lease.stop)
@@ -224,7 +224,7 @@ class SimpHttpDriver(ObservedHost):
 
     def _call_all(self, action: Callable[[RemoteWorker], T]) -> list[T]:
         """Call all workers in parallel; raise the first failures."""
-        futures = [self._lease.pool.submit(_call, action, worker) for worker in self._workers]
+        futures = [self._lease.pool.submit(call_worker, action, worker) for worker in self._workers]
         wait_for_outcome(futures)
         ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
         failures = [(rank, e) for rank, future in ended if (e := future.exception()) is not None]
@@ -335,7 +335,7 @@ class SimpHttpDriver(ObservedHost):
         assert self._active_run is not None
         job = self._job(run, program, inputs, parties)
         run_at = functools.partial(RemoteWorker.run, job=job, recorder=self._recorder(rank, run))
-        future = self._lease.pool.submit(_call, run_at, self._workers[rank])
+        future = self._lease.pool.submit(call_worker, run_at, self._workers[rank])
         self._active_run[1][rank] = future
         return future
 
@@ -475,16 +475,6 @@ class SimpHttpDriver(ObservedHost):
             ended = f"this host was closed when {len(self._flights)} steps were under way"
             self._flights.abort(ended, RunError(ended))
             self._lease.stop()
-
-
-def _call(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
-    """Call a worker, and turn a malformed response into a RunError."""
-    try:
-        return action(worker)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        if isinstance(error, MPLangError):
-            raise
-        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
 
 
 def _read_approval(path: str | os.PathLike[str]) -> tuple[str, bytes]:

@@ -18,8 +18,14 @@ from mplang_core import MPLangError, MPType, Program
 from mplang_core.ext import AbortedError, HostVar, wait_for_outcome
 from mplang_http.coordinator.client import LostWorkerError, RefusedError
 from mplang_http.coordinator.failure_report import abort_reason, wait_for_cause
-from mplang_http.coordinator.references import Literal, Ref, Values
-from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker, Status
+from mplang_http.coordinator.references import Literal, Pending, Ref, Values
+from mplang_http.coordinator.remote_worker import (
+    POLL_INTERVAL,
+    Job,
+    RemoteWorker,
+    Status,
+    call_worker,
+)
 from mplang_http.wire.requests import Public
 
 MAX_FLIGHTS = 16  # steps that are sent ahead
@@ -28,12 +34,10 @@ MAX_BYTES = 8 << 20  # bytes of literals in their requests
 F = TypeVar("F", bound=Callable[..., object])
 AnyFuture: TypeAlias = Future[Any]
 Refs: TypeAlias = Sequence[Ref | None]
-Call: TypeAlias = Callable[[Callable[[RemoteWorker], Any], RemoteWorker], Any]
-"""``call(action, worker)`` returns ``action(worker)``, or names a worker that answers as none."""
 
 
 @dataclass(eq=False)
-class Flight:
+class Flight(Pending):
     """A step that was sent ahead, and what is known of it.
 
     It holds its inputs and results until it has ended, so that none is released before.
@@ -44,7 +48,6 @@ class Flight:
         owner: the thread that has sent it.
         queued: by rank its status, once the worker has taken it.
         ended: by rank whether it has ended well.
-        failure: why its results are not there, once that is known.
         size: bytes of literals in its request.
     """
 
@@ -53,7 +56,6 @@ class Flight:
     owner: int
     queued: dict[int, Future[Status]] = field(init=False)
     ended: dict[int, AnyFuture] = field(init=False)
-    failure: BaseException | None = None
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,11 +101,10 @@ class _Lane:
     Args:
         worker: the worker.
         pool: threads to send in.
-        call: calls the worker, and turns a malformed response into an error.
     """
 
-    def __init__(self, worker: RemoteWorker, pool: ThreadPoolExecutor, call: Call) -> None:
-        self._worker, self._pool, self._call = worker, pool, call
+    def __init__(self, worker: RemoteWorker, pool: ThreadPoolExecutor) -> None:
+        self._worker, self._pool = worker, pool
         self._waiting: deque[Flight] = deque()
         self._lock = threading.Lock()
         self._sends = False
@@ -130,7 +131,7 @@ class _Lane:
             try:
                 if self.stopped:
                     raise AbortedError("it was not sent, as one before it had failed")
-                status = self._call(functools.partial(self._send, flight), self._worker)
+                status = call_worker(functools.partial(self._send, flight), self._worker)
             except BaseException as error:
                 self.stopped = True
                 with contextlib.suppress(InvalidStateError):
@@ -184,7 +185,7 @@ class _Lane:
         finish = functools.partial(
             RemoteWorker.finish, job=flight.job, status=status, expected=expected
         )
-        self._call(finish, self._worker)
+        call_worker(finish, self._worker)
 
 
 class Flights:
@@ -196,7 +197,6 @@ class Flights:
     Args:
         workers: the workers, by rank.
         pool: threads for requests to the workers.
-        call: calls a worker, and turns a malformed response into an error.
         explain: returns the error that a host raises for the errors of parties.
         on_failure: called once no more runs may be sent in this generation of the session.
     """
@@ -205,11 +205,10 @@ class Flights:
         self,
         workers: Sequence[RemoteWorker],
         pool: ThreadPoolExecutor,
-        call: Call,
         explain: WeakMethod[Callable[[list[tuple[int, BaseException]]], BaseException]],
         on_failure: WeakMethod[Callable[[], None]],
     ) -> None:
-        self._workers, self._pool, self._call = workers, pool, call
+        self._workers, self._pool = workers, pool
         self._explain, self._on_failure = explain, on_failure
         self._all: deque[Flight] = deque()
         self._lanes: dict[int, _Lane] = {}
@@ -291,7 +290,7 @@ class Flights:
         self._all.append(flight)
         for rank in job.parties:
             if rank not in self._lanes:
-                self._lanes[rank] = _Lane(self._workers[rank], self._pool, self._call)
+                self._lanes[rank] = _Lane(self._workers[rank], self._pool)
             self._lanes[rank].put(flight)
         return results
 
@@ -438,7 +437,7 @@ def _located(error: BaseException, job: Job) -> BaseException:
 def flight_of(var: HostVar) -> Flight | None:
     """Return the flight that is to give a value, unless that has ended well."""
     flights = (each.flight for each in var.values if isinstance(each, Ref))
-    return next((each for each in flights if each is not None), None)
+    return next((each for each in flights if isinstance(each, Flight)), None)
 
 
 def _size(var: HostVar) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,13 +13,21 @@ from mplang_core import BaseType
 from mplang_http.wire.requests import Public, Uploaded
 from mplang_http.wire.values import frame_head, join_frame, pack
 
-if TYPE_CHECKING:
-    from mplang_http.coordinator.flights import Flight
-
 Values: TypeAlias = list[Any]
 """What a party holds, or gives, of each of some values; ``None`` for those that it has not."""
 
 INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
+
+
+@dataclass(eq=False)
+class Pending:
+    """A run that has not ended, and is to give values.
+
+    Attributes:
+        failure: why it does not, once that is known.
+    """
+
+    failure: BaseException | None = field(default=None, init=False)
 
 
 class Ref:
@@ -35,7 +44,7 @@ class Ref:
     def __init__(self, name: str, kind: BaseType, dropped: deque[str]) -> None:
         self.name = name
         self.kind = kind
-        self.flight: Flight | None = None
+        self.flight: Pending | None = None
         self._dropped = dropped
 
     def __del__(self) -> None:

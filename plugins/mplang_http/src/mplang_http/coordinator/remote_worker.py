@@ -9,14 +9,14 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from mplang_trace import now
 
-from mplang_core import BaseType, Mask, MPType, Program, TensorType
+from mplang_core import BaseType, Mask, MPLangError, MPType, Program, TensorType
 from mplang_core.ext import AbortedError, HostVar, Recorder, RunError, Value, WireError, type_of
 from mplang_http.coordinator.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.coordinator.compatibility import WorkerFacts
@@ -39,6 +39,8 @@ MAX_RELEASED = 1000  # names of values in one request
 
 Status: TypeAlias = Mapping[str, Any]
 """Status of a job, as its worker tells it."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("mplang.http.host")
 
@@ -391,6 +393,27 @@ class RemoteWorker:
         with self._bars.track(f"fetch from {self.name}", size) as on_progress:
             data = self.client.fetch(*self._path, "values", ref.name, on_progress=on_progress)
         return split_frame(data.data).value(ref.kind)
+
+
+def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
+    """Call a worker, and turn a malformed response into a RunError.
+
+    Args:
+        action: what is called with it.
+        worker: the worker.
+
+    Returns:
+        What the action returns.
+
+    Raises:
+        RunError: the worker answers as no worker does.
+    """
+    try:
+        return action(worker)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        if isinstance(error, MPLangError):
+            raise
+        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
 
 
 def _type_of(value: Value) -> MPType:
