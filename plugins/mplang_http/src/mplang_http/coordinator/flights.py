@@ -18,7 +18,7 @@ from mplang_core import MPLangError, MPType, Program
 from mplang_core.ext import AbortedError, HostVar, wait_for_outcome
 from mplang_http.coordinator.client import LostWorkerError, RefusedError
 from mplang_http.coordinator.failure_report import abort_reason, wait_for_cause
-from mplang_http.coordinator.references import Literal, Pending, Ref, Values
+from mplang_http.coordinator.references import Literal, PendingRun, Ref, Values
 from mplang_http.coordinator.remote_worker import (
     POLL_INTERVAL,
     Job,
@@ -37,7 +37,7 @@ Refs: TypeAlias = Sequence[Ref | None]
 
 
 @dataclass(eq=False)
-class Flight(Pending):
+class Flight(PendingRun):
     """A step that was sent ahead, and what is known of it.
 
     It holds its inputs and results until it has ended, so that none is released before.

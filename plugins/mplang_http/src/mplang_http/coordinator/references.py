@@ -20,7 +20,7 @@ INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
 
 
 @dataclass(eq=False)
-class Pending:
+class PendingRun:
     """A run that has not ended, and is to give values.
 
     Attributes:
@@ -44,7 +44,7 @@ class Ref:
     def __init__(self, name: str, kind: BaseType, dropped: deque[str]) -> None:
         self.name = name
         self.kind = kind
-        self.flight: Pending | None = None
+        self.flight: PendingRun | None = None
         self._dropped = dropped
 
     def __del__(self) -> None:
