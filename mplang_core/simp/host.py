@@ -222,6 +222,22 @@ class SimpHost(Interpreter, InterpContext):
         with self._observed(program, run, listener) as notified:
             return interpreter.run(caller, inputs, run=run, listener=notified, inside=True)
 
+    def pipeline(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which steps may be sent before those sent earlier have ended.
+
+        Values that evaluations give there can be used at once. A failure is raised at the next
+        fetch or step that needs its result, when the host waits as too many are under way, or at
+        the end of ``with``; it names its op and line, and what was sent later does not run. Here
+        each step is awaited; hosts of remote workers override it.
+
+        Example:
+            >>> import mplang_core as mp
+            >>> with mp.Simulator(mp.ClusterSpec.simple(2)) as host, host.pipeline():
+            ...     print(mp.fetch(host, mp.evaluate(host, lambda: mp.constant(7))))
+            [array(7), array(7)]
+        """
+        return contextlib.nullcontext()
+
     def _observed(
         self, program: Program, run: str, listener: Listener | None
     ) -> contextlib.AbstractContextManager[Listener | None]:

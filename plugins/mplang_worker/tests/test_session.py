@@ -25,6 +25,17 @@ RUN = "s-0"
 PARTY = Party(name="alice", address="127.0.0.1:1")
 
 
+def comm_of(abort):
+    nothing = dict.fromkeys(("begin", "finish", "close"), lambda *_: None)
+    return SimpleNamespace(rank=0, world_size=1, timeout=NEVER, abort=abort, **nothing)
+
+
+def inputs_of(*values):
+    return SimpleNamespace(
+        values=[SimpleNamespace(value=each) for each in values], resolve=lambda: None
+    )
+
+
 class LostLink:
     """Interpreter of a party that loses a peer; the run has left it when it raises."""
 
@@ -53,7 +64,7 @@ class CancelsMeanwhile(logging.Handler):
 
 
 def test_a_job_that_fails_as_it_is_cancelled_tells_where_it_was(monkeypatch):
-    comm = SimpleNamespace(rank=0, abort=lambda *_: None, close=lambda *_: None)
+    comm = comm_of(abort=lambda *_: None)
     session = Session(
         "s", comm, owner="host", insecure=True, limits=Limits(), on_end=lambda _: None, mpc=NO_MPC
     )
@@ -64,7 +75,7 @@ def test_a_job_that_fails_as_it_is_cancelled_tells_where_it_was(monkeypatch):
     log = logging.getLogger("mplang.http.session")
     log.addHandler(handler)
     try:
-        session._execute(LostLink(), job, None, program, [], SimpleNamespace(inputs=[]))
+        session._execute(LostLink(), job, None, program, inputs_of(), SimpleNamespace(inputs=[]))
     finally:
         log.removeHandler(handler)
     assert job.state == "cancelled"
@@ -79,7 +90,7 @@ def test_a_failure_counts_if_the_session_is_closed_once_its_peers_are_told(monke
         session.close("the coordinator knows enough")
         before.extend((each.run, each.settled, each.op_failed) for each in told)
 
-    comm = SimpleNamespace(rank=0, world_size=1, timeout=NEVER, close=lambda *_: None, abort=abort)
+    comm = comm_of(abort=abort)
     session = Session(
         "s", comm, owner="host", insecure=True, limits=Limits(), on_end=told.append, mpc=NO_MPC
     )
@@ -92,9 +103,7 @@ def test_a_failure_counts_if_the_session_is_closed_once_its_peers_are_told(monke
     ).program
     job = session._add_job(Job(RUN, "key", program.digest))
     request = SimpleNamespace(inputs=[])
-    session._execute(
-        session._worker, job, None, program, [SimpleNamespace(value=np.float64(1))], request
-    )
+    session._execute(session._worker, job, None, program, inputs_of(np.float64(1)), request)
     assert before[-1] == (RUN, True, True)
 
 

@@ -45,13 +45,14 @@ from mplang_http.coordinator.compatibility import (
     stored_labels,
 )
 from mplang_http.coordinator.failure_report import abort_reason, party_locations, wait_for_cause
+from mplang_http.coordinator.flights import Flights, flight_of
 from mplang_http.coordinator.job_monitor import JobMonitor
 from mplang_http.coordinator.label_follower import LabelFollower
 from mplang_http.coordinator.lease import LeaseRenewer
 from mplang_http.coordinator.progress_bars import ProgressBars
 from mplang_http.coordinator.receipts import Receipts
-from mplang_http.coordinator.references import Literal, Ref
-from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker
+from mplang_http.coordinator.references import Literal, Ref, Values
+from mplang_http.coordinator.remote_worker import POLL_INTERVAL, Job, RemoteWorker, call_worker
 from mplang_http.tls.contexts import client_context
 from mplang_http.tls.files import TlsFiles
 from mplang_http.wire.observability import warn_of_unobserved
@@ -127,10 +128,15 @@ class SimpHttpDriver(ObservedHost):
         self._facts: list[WorkerFacts] = []
         self._checked: weakref.WeakSet[Program] = weakref.WeakSet()  # whose plugins all have
         self._is_step = False  # whether the active run is a step
+        self._is_ahead = False  # whether it is sent ahead
         # the name of the run, and its futures by rank
-        self._active_run: tuple[str, dict[int, Future[list[Any]]]] | None = None
+        self._active_run: tuple[str, dict[int, Future[Values]]] | None = None
         self._lease = LeaseRenewer(self._workers)
         self._follower = LabelFollower(self._lease.pool)
+        self._flights = Flights(
+            self._workers, self._lease.pool,
+            weakref.WeakMethod(self._explain), weakref.WeakMethod(self._start_over),
+        )  # fmt: skip
         weakref.finalize(self, self._lease.stop)
         weakref.finalize(self, receipts.close)
         try:
@@ -159,6 +165,7 @@ class SimpHttpDriver(ObservedHost):
                     raise
 
     def _open_and_link(self) -> None:
+        self._flights.settle(tells=False)  # those of the last generation
         self._know_facts()
         check_parties(self._facts)
         self._checked = weakref.WeakSet()
@@ -217,7 +224,7 @@ class SimpHttpDriver(ObservedHost):
 
     def _call_all(self, action: Callable[[RemoteWorker], T]) -> list[T]:
         """Call all workers in parallel; raise the first failures."""
-        futures = [self._lease.pool.submit(_call, action, worker) for worker in self._workers]
+        futures = [self._lease.pool.submit(call_worker, action, worker) for worker in self._workers]
         wait_for_outcome(futures)
         ended = [(rank, future) for rank, future in enumerate(futures) if future.done()]
         failures = [(rank, e) for rank, future in ended if (e := future.exception()) is not None]
@@ -255,6 +262,10 @@ class SimpHttpDriver(ObservedHost):
             self._need(needed_natives(program))
             self._is_step = step is not None
             uses = storage_of(program)
+            fits = self._is_step and self.observe is None and not uses
+            self._is_ahead = self._flights.admits(program, args) and fits
+            if not self._is_ahead:
+                self._flights.settle()
             try:
                 if any(use.action == "load" for use in uses):
                     self._know_facts()  # of what others have stored meanwhile
@@ -298,22 +309,41 @@ class SimpHttpDriver(ObservedHost):
 
     # -- runs
 
+    def pipeline(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which steps of this thread are sent ahead.
+
+        What workers in production take, whole programs, is awaited; so are steps that are recorded,
+        use storage, or have other parties than those under way.
+        """
+        return self._flights.scope(self._run_lock)
+
+    def _run_parties(
+        self, program: Program, args: Sequence[HostVar], parties: Mask
+    ) -> dict[int, Values]:
+        if not self._is_ahead:
+            return super()._run_parties(program, args, parties)
+        run = f"{self.session}-{next(self._count)}"
+        return self._flights.send(self._job(run, program, args, parties))
+
     def _begin(self, run: str) -> None:
         self._active_run = run, {}
         self._monitor.begin()
 
     def _submit(
         self, rank: int, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask
-    ) -> Future[list[Any]]:
+    ) -> Future[Values]:
         assert self._active_run is not None
-        job = Job(
+        job = self._job(run, program, inputs, parties)
+        run_at = functools.partial(RemoteWorker.run, job=job, recorder=self._recorder(rank, run))
+        future = self._lease.pool.submit(call_worker, run_at, self._workers[rank])
+        self._active_run[1][rank] = future
+        return future
+
+    def _job(self, run: str, program: Program, inputs: Sequence[HostVar], parties: Mask) -> Job:
+        return Job(
             run, self._generation, program, *self._serialized(program), inputs, parties,
             self._is_step,
         )  # fmt: skip
-        run_at = functools.partial(RemoteWorker.run, job=job, recorder=self._recorder(rank, run))
-        future = self._lease.pool.submit(_call, run_at, self._workers[rank])
-        self._active_run[1][rank] = future
-        return future
 
     def progress(self) -> list[PartyState]:
         """Return the state of each worker, at most a second old."""
@@ -327,9 +357,7 @@ class SimpHttpDriver(ObservedHost):
             found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
         return found
 
-    def _collect(
-        self, run: str, futures: Sequence[Future[list[Any]]]
-    ) -> list[list[Any] | BaseException]:
+    def _collect(self, run: str, futures: Sequence[Future[Values]]) -> list[Values | BaseException]:
         self._follower.begin()
         wait_for_outcome(futures)
         if any(future.done() and future.exception() for future in futures):
@@ -347,15 +375,14 @@ class SimpHttpDriver(ObservedHost):
         if self._active_run is None:
             return
         run, futures = self._active_run
-        self._generation += 1
-        self._opened = False
+        self._start_over()
         lost = {
             rank
             for rank, future in futures.items()
             if future.done() and isinstance(future.exception(), LostWorkerError)
         }
         answers = [
-            self._lease.pool.submit(worker.cancel, run, reason)
+            self._lease.pool.submit(worker.cancel, [run], reason)
             for rank, worker in enumerate(self._workers)
             if rank not in lost
         ]
@@ -364,6 +391,11 @@ class SimpHttpDriver(ObservedHost):
             for worker in self._workers:
                 worker.give_up(run)  # so that threads which still poll it end
         self._active_run = None
+
+    def _start_over(self) -> None:
+        """Start a new generation before the next run."""
+        self._generation += 1
+        self._opened = False
 
     def _explain(self, failures: list[tuple[int, BaseException]]) -> BaseException:
         """Add the locations of the other parties if a worker was lost or communication failed."""
@@ -410,6 +442,25 @@ class SimpHttpDriver(ObservedHost):
 
             return HostVar(self._call_all(put), public=public)
 
+    def fetch(self, var: HostVar) -> Values:
+        """Return the data of a value, once the step has ended that gives it.
+
+        Args:
+            var: the value.
+
+        Returns:
+            One entry per rank, ``None`` for a party without it.
+
+        Raises:
+            PartyError: a step that was sent ahead has failed: that one, or one before it.
+        """
+        flight = flight_of(var)
+        if flight is not None:
+            with self._run_lock:
+                self._flights.settle(flight)
+                self._flights.check([var])
+        return super().fetch(var)
+
     def _fetch(self, rank: int, value: Any) -> Any:
         if isinstance(value, Literal):
             return value.array
@@ -421,17 +472,9 @@ class SimpHttpDriver(ObservedHost):
             if self._closed:
                 return
             self._closed = True
+            ended = f"this host was closed when {len(self._flights)} steps were under way"
+            self._flights.abort(ended, RunError(ended))
             self._lease.stop()
-
-
-def _call(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
-    """Call a worker, and turn a malformed response into a RunError."""
-    try:
-        return action(worker)
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        if isinstance(error, MPLangError):
-            raise
-        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
 
 
 def _read_approval(path: str | os.PathLike[str]) -> tuple[str, bytes]:

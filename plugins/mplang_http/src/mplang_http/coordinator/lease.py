@@ -26,7 +26,7 @@ class LeaseRenewer:
     """
 
     def __init__(self, workers: Sequence[RemoteWorker]) -> None:
-        self.pool = ThreadPoolExecutor(2 * len(workers) + 2, thread_name_prefix="mplang-http")
+        self.pool = ThreadPoolExecutor(3 * len(workers) + 2, thread_name_prefix="mplang-http")
         self._workers = workers
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mplang-lease", daemon=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +13,21 @@ from mplang_core import BaseType
 from mplang_http.wire.requests import Public, Uploaded
 from mplang_http.wire.values import frame_head, join_frame, pack
 
+Values: TypeAlias = list[Any]
+"""What a party holds, or gives, of each of some values; ``None`` for those that it has not."""
+
 INLINE_SIZE = 16 << 10  # bytes up to which a literal is part of the job request
+
+
+@dataclass(eq=False)
+class PendingRun:
+    """A run that has not ended, and is to give values.
+
+    Attributes:
+        failure: why it does not, once that is known.
+    """
+
+    failure: BaseException | None = field(default=None, init=False)
 
 
 class Ref:
@@ -21,13 +36,15 @@ class Ref:
     Attributes:
         name: name of the value at the worker.
         kind: type of the value.
+        flight: the run that is to give it, unless that has ended well.
     """
 
-    __slots__ = ("_dropped", "kind", "name")
+    __slots__ = ("_dropped", "flight", "kind", "name")
 
     def __init__(self, name: str, kind: BaseType, dropped: deque[str]) -> None:
         self.name = name
         self.kind = kind
+        self.flight: PendingRun | None = None
         self._dropped = dropped
 
     def __del__(self) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from mplang_trace import now
 
-from mplang_core import BaseType, Mask, MPType, Program, TensorType
-from mplang_core.ext import AbortedError, HostVar, Recorder, RunError, WireError, type_of
+from mplang_core import BaseType, Mask, MPLangError, MPType, Program, TensorType
+from mplang_core.ext import AbortedError, HostVar, Recorder, RunError, Value, WireError, type_of
 from mplang_http.coordinator.client import LostWorkerError, RefusedError, WorkerClient
 from mplang_http.coordinator.compatibility import WorkerFacts
 from mplang_http.coordinator.job_monitor import JobMonitor, clock_offset
@@ -35,6 +36,11 @@ MIN_RETRY_AFTER = 0.1  # seconds that a worker is not asked again, whatever it s
 MAX_RETRY_AFTER = 10.0  # seconds after which a worker is asked again
 QUEUE_TIMEOUT = 600.0  # seconds that a worker may say that it is not yet the turn of a session
 MAX_RELEASED = 1000  # names of values in one request
+
+Status: TypeAlias = Mapping[str, Any]
+"""Status of a job, as its worker tells it."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("mplang.http.host")
 
@@ -102,6 +108,11 @@ class RemoteWorker:
         self._dropped: deque[str] = deque()  # names of values to release
         self._given_up: set[str] = set()
         self.linked = False
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether its gate signs what it has on record of each run."""
+        return bool(self._gate)
 
     # -- the session
 
@@ -198,31 +209,90 @@ class RemoteWorker:
             AbortedError: it was given up.
             LostWorkerError: the worker does not respond.
         """
-        request = JobRequest(
-            job.run, job.digest, job.generation, [self._input(each) for each in job.inputs],
-            list(job.parties), self._drain(), recorder is not None, job.step,
-        )  # fmt: skip
-        body = msgspec.msgpack.encode(request)
-        sent = now()
-        try:
-            status = self._begin(job, body)
-        except RefusedError as error:
-            if error.code != "unknown-program":
-                raise
-            self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
-            sent = now()
-            status = self._begin(job, body)
-        self._update(job, status)
-        while status["state"] in ("queued", "running"):
-            if job.run in self._given_up:
-                raise AbortedError(f"party {self.rank} did not end in time")
-            status = self.client.request("GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL)
-            self._update(job, status)
+        body = self.request(job, record=recorder is not None)
+        sent, status = self._begin(job, body, POLL_INTERVAL)
+        status = self.await_end(job, status)
         if recorder is not None and status.get("observable") is not False:
             self._fetch_spans(recorder, status, sent)
         if status["state"] != "done":
             raise error_of(self.name, status["error"])
         return self._results(job, status["held"])
+
+    def request(self, job: Job, *, record: bool = False, after: str | None = None) -> bytes:
+        """Return the request for a job; large literals are uploaded, and dropped values released.
+
+        Args:
+            job: the job.
+            record: whether its spans are recorded.
+            after: name of the run that it follows, if its end was not awaited.
+        """
+        request = JobRequest(
+            job.run, job.digest, job.generation, [self._input(each) for each in job.inputs],
+            list(job.parties), self._drain(), record, job.step, after,
+        )  # fmt: skip
+        return msgspec.msgpack.encode(request)
+
+    def queue(self, job: Job, body: bytes) -> Status:
+        """Queue a job, and return its status once the worker's engine has taken it.
+
+        Args:
+            job: the job.
+            body: its request.
+
+        Raises:
+            MPLangError: it was refused.
+            AbortedError: it was given up.
+            LostWorkerError: the worker does not respond.
+        """
+        _, status = self._begin(job, body, 0.0)
+        while not status.get("program"):  # of an engine that is busy: the front answers for it
+            status = self._poll(job)
+        return status
+
+    def finish(self, job: Job, status: Status, expected: Sequence[Ref | None]) -> None:
+        """Wait for the end of a job that was queued.
+
+        Args:
+            job: the job.
+            status: its last status.
+            expected: its results, as their types say.
+
+        Raises:
+            MPLangError: the job failed.
+            AbortedError: it was given up.
+            LostWorkerError: the worker does not respond.
+            RunError: the party holds other results.
+        """
+        status = self.await_end(job, status)
+        if status["state"] != "done":
+            raise error_of(self.name, status["error"])
+        if list(status["held"]) != [each is not None for each in expected]:
+            raise RunError(f"worker {self.name} holds other results than their types say")
+
+    def expected(self, job: Job) -> list[Ref | None]:
+        """Return one reference per output that the party holds by its type, ``None`` for others."""
+        masks = (_type_of(out).pmask or Mask() for out in job.program.graph.outputs)
+        return self._results(job, [self.rank in mask for mask in masks])
+
+    def await_end(self, job: Job, status: Status) -> Status:
+        """Wait for the end of a job; return its final status.
+
+        Args:
+            job: the job.
+            status: its last status.
+        """
+        while status["state"] in ("queued", "running"):
+            status = self._poll(job)
+        return status
+
+    def _poll(self, job: Job) -> Status:
+        if job.run in self._given_up:
+            raise AbortedError(f"party {self.rank} did not end in time")
+        status: Status = self.client.request(
+            "GET", *self._path, "jobs", job.run, wait=POLL_INTERVAL
+        )
+        self._update(job, status)
+        return status
 
     def _update(self, job: Job, status: Mapping[str, object]) -> None:
         """Take in the status of a job, and the receipt of its run."""
@@ -232,13 +302,28 @@ class RemoteWorker:
             kept = receipt_now(self.name, self.address, job.run, text)
             self._receipts.keep(self._gate, kept)
 
-    def _begin(self, job: Job, body: bytes) -> Any:
-        """Submit a job; return its status once it has ended, or after a while."""
-        return self.client.request(
-            "POST", *self._path, "jobs", body=[body], wait=POLL_INTERVAL, run=job.run
-        )
+    def _begin(self, job: Job, body: bytes, wait: float) -> tuple[float, Status]:
+        """Submit a job, and its program if the worker has not got it.
 
-    def _fetch_spans(self, recorder: Recorder, status: Mapping[str, Any], sent: float) -> None:
+        Returns:
+            When it was sent, and its status once it has ended, or after ``wait`` seconds.
+        """
+        submit = functools.partial(
+            self.client.request, "POST", *self._path, "jobs", body=[body], wait=wait, run=job.run
+        )
+        sent = now()
+        try:
+            status = submit()
+        except RefusedError as error:
+            if error.code != "unknown-program":
+                raise
+            self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
+            sent = now()
+            status = submit()
+        self._update(job, status)
+        return sent, status
+
+    def _fetch_spans(self, recorder: Recorder, status: Status, sent: float) -> None:
         """Download the spans of a run into a recorder; ignore errors."""
         heard = now()
         path = (*self._path, "jobs", recorder.run, "spans")
@@ -250,8 +335,7 @@ class RemoteWorker:
     def _results(self, job: Job, held: Sequence[bool]) -> list[Ref | None]:
         found: list[Ref | None] = []
         for i, (is_here, out) in enumerate(zip(held, job.program.graph.outputs, strict=True)):
-            assert isinstance(out.type, MPType)
-            ref = Ref(f"{job.run}.{i}", out.type.base, self._dropped) if is_here else None
+            ref = Ref(f"{job.run}.{i}", _type_of(out).base, self._dropped) if is_here else None
             found.append(ref)
         return found
 
@@ -264,15 +348,17 @@ class RemoteWorker:
             literal.refs[self.rank] = self._upload(literal.input.digest, literal.array)
         return literal.input
 
-    def cancel(self, run: str, reason: str) -> None:
-        """Cancel a run, if the worker responds.
+    def cancel(self, runs: Sequence[str], reason: str) -> None:
+        """Cancel runs, if the worker responds.
 
         Args:
-            run: name of the run.
-            reason: text for its error.
+            runs: names of the runs.
+            reason: text for their errors.
         """
-        with contextlib.suppress(RunError):
-            self.client.request("DELETE", *self._path, "jobs", run, reason=reason)
+        with contextlib.suppress(LostWorkerError):
+            for run in runs:
+                with contextlib.suppress(RefusedError):
+                    self.client.request("DELETE", *self._path, "jobs", run, reason=reason)
 
     def give_up(self, run: str) -> None:
         """Wait for the end of a run no more."""
@@ -307,6 +393,32 @@ class RemoteWorker:
         with self._bars.track(f"fetch from {self.name}", size) as on_progress:
             data = self.client.fetch(*self._path, "values", ref.name, on_progress=on_progress)
         return split_frame(data.data).value(ref.kind)
+
+
+def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
+    """Call a worker, and turn a malformed response into a RunError.
+
+    Args:
+        action: what is called with it.
+        worker: the worker.
+
+    Returns:
+        What the action returns.
+
+    Raises:
+        RunError: the worker answers as no worker does.
+    """
+    try:
+        return action(worker)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        if isinstance(error, MPLangError):
+            raise
+        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
+
+
+def _type_of(value: Value) -> MPType:
+    assert isinstance(value.type, MPType)
+    return value.type
 
 
 def _byte_size(kind: BaseType) -> int | None:

@@ -46,6 +46,8 @@ class JobRequest(msgspec.Struct, frozen=True):
         release: names of values to release.
         record: whether to record spans.
         step: whether the program is one op of standard mode or of an eager call.
+        after: name of an earlier run of the session at this worker, whose end the coordinator has
+            not awaited: it may give the inputs, and unless it ends well, this one is not run.
     """
 
     run: Name
@@ -56,3 +58,4 @@ class JobRequest(msgspec.Struct, frozen=True):
     release: list[str] = []
     record: bool = False
     step: bool = False
+    after: Name | None = None

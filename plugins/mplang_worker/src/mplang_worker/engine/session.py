@@ -33,6 +33,7 @@ from mplang_worker.base.digests import sha256
 from mplang_worker.base.errors import RequestError
 from mplang_worker.base.logs import log_context
 from mplang_worker.base.step_clock import StepClock
+from mplang_worker.engine.inputs import RunInputs
 from mplang_worker.engine.job import Job
 from mplang_worker.engine.labels import SessionLabels
 from mplang_worker.engine.run_storage import RunStorage
@@ -40,7 +41,6 @@ from mplang_worker.engine.values import SessionValues
 from mplang_worker.link.comm import HttpCommunicator
 from mplang_worker.mpc.services import MpcServices
 from mplang_worker.wire.opening import NO_LOGS, Logs, Opening, shared_name, shown_program
-from mplang_worker.wire.requests import input_of
 from mplang_worker.wire.stored_value import StoredValue
 
 NOT_SUBMITTED = ""
@@ -188,10 +188,11 @@ class Session:
         Raises:
             RequestError: the run or its inputs are invalid, or there are too many jobs.
         """
-        run, rank = request.run, self.comm.rank
+        run = request.run
         number = self._number(run)
-        inputs = [input_of(each, rank, self.values) for each in request.inputs]
-        self._check(request, program, inputs)
+        inputs = RunInputs(request, program, self.comm.rank, self.values, self._jobs.get)
+        self._check(request, program)
+        inputs.check()
         opening = self._opening(request, program, logs)
         with self._lock:
             before = self._jobs.get(run)
@@ -227,9 +228,7 @@ class Session:
             logs=logs,
         )
 
-    def _check(
-        self, request: JobRequest, program: Program, inputs: Sequence[StoredValue | None]
-    ) -> None:
+    def _check(self, request: JobRequest, program: Program) -> None:
         world = Mask.all(self.comm.world_size)
         if program.mask != world:
             raise RequestError(
@@ -246,14 +245,6 @@ class Session:
                 f"parties {request.parties} cannot run it: all parties do, or of a step, which is "
                 "one op, those that take part in it",
             )
-        taken = program.graph.inputs
-        if len(taken) != len(inputs):
-            raise RequestError(422, "inputs", f"the program takes {len(taken)} inputs")
-        for i, (wanted, given) in enumerate(zip(taken, inputs, strict=True)):
-            kind = wanted.type
-            assert isinstance(kind, MPType)
-            if given is not None and kind.base.mismatch(given.value):
-                raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
 
     def _number(self, run: str) -> int:
         """Return the number of a run, which grows within a session.
@@ -285,13 +276,14 @@ class Session:
         job: Job,
         opening: Opening,
         program: Program,
-        inputs: Sequence[StoredValue | None],
+        inputs: RunInputs,
         request: JobRequest,
     ) -> None:
         with self._lock:
             if job.finished:
                 return
             job.start(worker)
+        self.comm.begin(job.key)
         with log_context(self.name, job):
             name = quoted(program.name)
             log.info("%s begins, program %s", name, program.digest)
@@ -303,8 +295,9 @@ class Session:
                 self.comm.close(job.key)
 
             try:
+                inputs.resolve()
                 labels = self._followed(job, opening, program, inputs, request, storage)
-                values = [None if each is None else each.value for each in inputs]
+                values = [None if each is None else each.value for each in inputs.values]
                 public = [i for i, x in enumerate(request.inputs) if not isinstance(x, Stored)]
                 outs = worker.evaluate(
                     program, values, job.key, recorder=job.recorder, public=public
@@ -336,6 +329,7 @@ class Session:
                 self._store_results(job, program, outs, labels)
             finally:
                 leave(failed=job.state != "done")
+                self.comm.finish()
             if job.state != "failed":  # that has been logged
                 log.info("%s is %s after %.3f s", name, job.state, ran)
 
@@ -349,7 +343,7 @@ class Session:
         job: Job,
         opening: Opening,
         program: Program,
-        inputs: Sequence[StoredValue | None],
+        inputs: RunInputs,
         request: JobRequest,
         storage: RunStorage,
     ) -> Sequence[Mapping[int, Label]]:
@@ -362,11 +356,13 @@ class Session:
             AdmissionError: a party was shown another run, the program is too involved, or what it
                 loads is not there.
             CommError: a party does not open it, or its labels are malformed.
+            RunError: what the runs before it were to give is not here.
         """
-        labels = [None if each is None else each.label for each in inputs]
+        labels = inputs.labels(self._labels)
         opening = opening.told(self._labels.history, labels, storage.told())
         openings = {self.comm.rank: opening}
         try:
+            inputs.require()
             self._open(job, opening, program, request)
             found = openings | self.comm.openings(job.key, request.parties)
             labels_of_inputs = self._labels.of_inputs(found, request)

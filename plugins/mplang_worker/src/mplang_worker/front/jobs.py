@@ -29,7 +29,7 @@ class KnownJob:
         first: its first status.
 
     Attributes:
-        begun: time when it was submitted.
+        begun: time when it was submitted, or when it was its turn, if it was queued.
         cancelled: time when it was cancelled, if it was.
         settled: whether none of its ops runs any more.
         refused: why the engine did not take it.
@@ -154,10 +154,19 @@ class FrontJobs:
         if job is not None:
             job.update(_judged(status, job))
             job.accepted.set()
-            job.settled |= settled
+            self._settle(job, settled)
             self._has_settled.set()
             if job.status["ended"] is not None:
                 self._end(status["run"], job)
+
+    def _settle(self, job: KnownJob, settled: bool) -> None:
+        """Record whether a job has settled; the time of those behind it begins with their turn."""
+        if not settled or job.settled:
+            return
+        first, *others = (each for each in self._known.values() if not each.settled)
+        job.settled = True
+        for each in others if job is first else ():
+            each.begun = time.monotonic()
 
     def judged(self, run: str, status: Status) -> Status:
         """Return the status of a job, as its engine tells it, with what the gate says of it."""

@@ -34,6 +34,7 @@ class HttpCommunicator(LinkedCommunicator):
         self._joined: dict[str, dict[int, Opening | None]] = {}
         self._left: dict[str, set[int]] = {}  # per run, the parties that have closed it
         self._permits: dict[str, set[int]] = {}  # per run, the parties that permit it
+        self._executed = ""  # the run whose turn it is here; others are queued
 
     def open(self, run: str, opening: Opening | None = None) -> None:
         """Open a run: accept its messages, and notify the peers.
@@ -73,6 +74,32 @@ class HttpCommunicator(LinkedCommunicator):
             self.stop(run, f"party {rank} ended this run before it began here{why}")
         if opening is None:
             self._links.announce(self.peers, run, b"")
+
+    def begin(self, run: str) -> None:
+        """Begin to execute an open run, which may have been queued for long.
+
+        Until :meth:`finish` this party counts as at work in the runs that are queued behind it.
+        """
+        self._executed = run
+        with self._lock:
+            if run in self._runs:
+                self._runs[run].ends = time.monotonic() + self.longest
+
+    def finish(self) -> None:
+        """End the execution of a run: it is the turn of the next."""
+        self._executed = ""
+
+    def waits_for(self, run: str) -> set[int] | None:
+        """Return the parties that this one waits for in a run, or in the one that it queues behind.
+
+        Args:
+            run: key of the run.
+        """
+        with self._lock:
+            executed, queued = self._executed, self._runs.get(run)
+            if not executed or executed == run or queued is None or queued.failure is not None:
+                return super().waits_for(run)
+            return super().waits_for(executed) or set()
 
     def announce(self, run: str, opening: Opening) -> None:
         """Tell the peers what this worker was shown of an open run.
@@ -172,25 +199,32 @@ class HttpCommunicator(LinkedCommunicator):
         even_after: bool = True,
     ) -> None:
         """Wait until a party is among those of a run; ``even_after`` it has closed it again."""
-        deadline = time.monotonic() + self.timeout
+        began = time.monotonic()
+        asks = began + self.timeout / 2
         while True:
+            now = time.monotonic()
             with self._lock:
                 found = self._run(key)
                 if found.failure is not None:
                     raise found.failure()
+                known = max(began, found.at_work.get(rank, began))
+                deadline = min(known + self.timeout, found.ends)
                 joined, left = rank in there[run], rank in self._left[run]
                 if joined and (even_after or not left):
                     return
                 if left:
                     raise CommError(f"party {rank} has left the run")
-                if time.monotonic() >= deadline:
+                if now >= deadline:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin; "
                         f"{self.setting} sets for how long"
                     )
                 waiter = found.waiter((rank, run))
+            if now >= asks:  # it may be at work in a run before this one
+                self._ask(run, rank)
+                asks = now + self.timeout / 4
             try:
-                self._pause(waiter, rank, deadline)
+                self._pause(waiter, rank, min(deadline, asks))
             finally:
                 with self._lock:
                     found.leave((rank, run), waiter)
