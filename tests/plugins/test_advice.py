@@ -80,6 +80,8 @@ ELSEWHERE: dict[str, str] = {
     "jnp.arange(n)": FOURIER,
     "jnp.cos(2 * jnp.pi / n * jnp.outer(i, i))": FOURIER,
     "jnp.sum({0})": MISTAKES + "test_a_function_of_jax_on_a_value",
+    'mp.analysis.costs(program, link="lan")': "plugins/mplang_spu/tests/test_costs.py::"
+    "test_lines_seconds_and_links_are_told",
     "mp.analysis.costs(…)": "plugins/mplang_testing/tests/test_planted_changes.py::"
     "test_messages_that_are_not_counted_are_listed",
     "mplang_core.ext.check_fetchable(value)": "examples/mplang_grpc/tests/test_planted_holes.py::"
