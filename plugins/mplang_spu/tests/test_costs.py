@@ -213,6 +213,17 @@ def test_turns_of_loops_that_are_not_known():
     assert (step.times, step.turns_known) == (1, False)
 
 
+def test_ops_that_are_too_large_to_be_tried_are_unknown():
+    def program(x, y):
+        return jnp.outer(x, y).max() + jnp.sort(jnp.outer(x, y), axis=0)[0, 0]
+
+    counted = told(config_of("ABY3"), program, (rows(2000), rows(2000)))
+    names = {each.name: each.known for each in counted.steps}
+    assert names["multiply"]
+    assert not names["reduce"]
+    assert not any(known for name, known in names.items() if "sort" in name)
+
+
 def test_prepared_products_are_kept_for_later_ops():
     prepared = PreparedProducts()
     assert [prepared.take([n]) for n in (4000, 96, 1, 4096)] == [1, 0, 1, 1]

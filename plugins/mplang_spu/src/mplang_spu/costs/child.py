@@ -23,7 +23,7 @@ def main(descriptor: int) -> None:
         descriptor: of the socket to the process that asks.
     """
     from mplang_spu.costs.counted import CountRequest
-    from mplang_spu.costs.counting import count
+    from mplang_spu.costs.counting import count, forget
 
     give_up_privileges()
     give_up_files()
@@ -40,6 +40,7 @@ def main(descriptor: int) -> None:
             answer = count(asked).model_dump_json()
         except Exception as error:
             answer = f"!{error}"
+            forget()
         pipe.send_bytes(answer.encode())
 
 

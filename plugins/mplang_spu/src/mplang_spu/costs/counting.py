@@ -68,6 +68,11 @@ def _counters(members: int, config: str, way: Way) -> tuple[SessionWork, OpCount
     return session, OpCounter(Target.of(settings), started, session)
 
 
+def forget() -> None:
+    """Begin members anew with the next program: those that failed do not understand each other."""
+    _counters.cache_clear()
+
+
 def _way(config: Mapping[str, object], network: Network, code: bytes) -> Way:
     chosen = cast(Way | Literal["auto"], config.get("ot") or "auto")
     return cheapest_way(network, comparisons_of(code, config)) if chosen == "auto" else chosen

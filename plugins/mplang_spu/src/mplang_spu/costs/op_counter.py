@@ -30,8 +30,12 @@ SIZES = 1024, 4096
 """Elements at which ops are counted that send so much for each."""
 MOST = 1 << 14
 """Elements up to which an op of CHEETAH runs at its own size; beyond it follows from two others."""
-LARGEST = {"CHEETAH": 1 << 17}
-"""Elements up to which an op runs that is not element by element."""
+LARGEST = {"CHEETAH": 1 << 16}
+"""Elements up to which an op runs that is not element by element, by protocol."""
+LARGEST_ELSEWHERE = 1 << 19
+MOST_PRODUCTS = {"CHEETAH": 1 << 24}
+"""Products of single numbers up to which matrices are multiplied, by protocol."""
+MOST_PRODUCTS_ELSEWHERE = 1 << 28
 SORTED = 1 << 9
 """Rows up to which a sort of CHEETAH runs at its own size."""
 DRAWS = 4
@@ -127,13 +131,24 @@ class OpCounter:
         sizes = {kind.size for kind in (*used, *op.gives)}
         if op.name in ELEMENTWISE and len(sizes - {1}) <= 1:
             return self._by_element(op, types, stands, max(sizes))
+        if self._is_too_large(op, used):
+            return None, tuple(map(self.input, op.gives))
         if op.name in SORTS and self._target.protocol == "CHEETAH":
             return self._sort(op, types, stands)
         if op.name in MATRIX:
             self._session.multiply_matrices()
-        if sum(kind.size for kind in used) > LARGEST.get(self._target.protocol, MOST << 8):
-            return None, tuple(map(self.input, op.gives))
         return self._at_its_shape(op, types, stands)
+
+    def _is_too_large(self, op: PphloOp, used: Sequence[Tensor]) -> bool:
+        protocol, sizes = self._target.protocol, [kind.size for kind in (*used, *op.gives)]
+        is_row = all(len(kind.shape) == 1 for kind in op.gives)
+        if op.name in SORTS and protocol == "CHEETAH" and is_row:
+            return False  # it follows from a shorter one
+        if op.name in MATRIX:  # of m by k and k by n: the root is m k n
+            most = MOST_PRODUCTS.get(protocol, MOST_PRODUCTS_ELSEWHERE)
+            if math.sqrt(math.prod(sizes[:3])) > most:
+                return True
+        return sum(sizes) > LARGEST.get(protocol, LARGEST_ELSEWHERE)
 
     def _by_element(
         self,
