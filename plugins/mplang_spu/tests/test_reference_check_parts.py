@@ -15,6 +15,7 @@ from mplang_stablehlo.ext import canonical
 from mplang_core.ir.compressed_text import pack
 
 STEP = 2.0**-18
+SINGLE = 2.0**-23  # float32 rounds a number next to 1 by less
 
 
 def flat_of(fn, *args):
@@ -51,44 +52,57 @@ def test_integers_and_bools_are_exact():
 # -- decisions
 
 
-def decided(name, operands, exact_, found_in, found, local, direction="", dimensions=(0,)):
+def decided(
+    name, operands, exact_, found_in, found, local, direction="", dimensions=(0,), noise=0.0
+):
+    """Return whether a decision is wrong whose first operand may be off by ``noise``."""
     op = Op(name, name, (), (), len(operands), direction, dimensions)
     arrays = [[np.asarray(x) for x in each] for each in (operands, exact_, found_in, found, local)]
-    return any(each.is_wrong for each in decision_differences(OpTrace(op, *arrays, STEP)))
+    (first, *rest), exact = arrays[:2]
+    ways = [([first + sign * noise, *rest], exact) for sign in (1, -1)]
+    case = OpTrace(op, *arrays, STEP, roundings=lambda: ways)
+    return any(each.is_wrong for each in decision_differences(case))
 
 
-def test_a_comparison_is_wrong_where_nothing_near_supports_it():
-    def compared(left, found_left, found, direction="GT"):
+def test_a_comparison_is_wrong_unless_rounding_decides_it():
+    def compared(left, found_left, found, direction="GT", noise=0.0):
         test = {"GT": np.greater, "EQ": np.equal}[direction]
         exact_, local = test(left, 1.0), test(found_left, 1.0)
         return decided(
             "compare", [[left], [1.0]], [[exact_]], [[found_left], [1.0]], [[found]], [[local]],
-            direction,
+            direction, noise=noise,
         )  # fmt: skip
 
-    assert not compared(1.0 + STEP, 1.0, False)
+    assert not compared(1.0 + SINGLE, 1.0, False)  # as good as equal
     assert compared(1.0, 1.0 + STEP, True)  # they are equal
-    assert not compared(1.0 + 20 * STEP, 1.0 - 20 * STEP, False)  # right for what SPU had
+    assert compared(1.0 + STEP, 1.0, False)  # they are not
+    assert not compared(1.0 + STEP, 1.0, False, noise=STEP)
+    assert compared(1.0 + 20 * STEP, 1.0 - 20 * STEP, False)  # also if SPU had another one
     assert compared(2.0, 2.0, False)
     assert compared(1.0, 1.0 - STEP, False, "EQ")
-    assert not compared(1.0 + STEP, 1.0, True, "EQ")
+    assert compared(1.0 + STEP, 1.0, True, "EQ")
+    assert not compared(1.0 + SINGLE, 1.0, True, "EQ")
 
 
 def test_a_whole_number_is_not_rounded_away():
-    def floored(x, found_x, found):
+    def floored(x, found_x, found, noise=0.0):
         return decided(
-            "floor", [[x]], [[np.floor(x)]], [[found_x]], [[found]], [[np.floor(found_x)]]
-        )
+            "floor", [[x]], [[np.floor(x)]], [[found_x]], [[found]], [[np.floor(found_x)]],
+            noise=noise,
+        )  # fmt: skip
 
     assert floored(132.0, 131.9999, 131.0)
-    assert not floored(131.99, 132.01, 132.0)  # right for what SPU had
-    assert not floored(2.0 - STEP, 2.0, 2.0)
+    assert floored(131.99, 132.01, 132.0)  # also if SPU had another one
+    assert floored(2.0 - STEP, 2.0, 2.0)
+    assert not floored(2.0 - STEP, 2.0, 2.0, noise=STEP)
+    assert not floored(2.0 - SINGLE, 2.0, 2.0)
     assert floored(2.5, 2.5, 3.0)
 
 
 def test_a_sort_keeps_rows_together():
     keys, places = np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2])
     right = [[1.0, 1.0, 2.0], [1, 2, 0]]
+    close = [np.array([1.0 + STEP, 1.0]), np.array([0, 1])]
 
     def sorted_(*found):
         given = [keys, places]
@@ -97,17 +111,24 @@ def test_a_sort_keeps_rows_together():
     assert not sorted_([1.0, 1.0, 2.0], [2, 1, 0])
     assert sorted_([1.0, 1.0, 2.0], [0, 2, 1])
     assert sorted_([2.0, 1.0, 1.0], [0, 1, 2])
+    as_one, in_order = [[1.0, 1.0], [0, 1]], [[1.0, 1.0 + STEP], [1, 0]]
+    equal = [np.array([1.0, 1.0]), np.array([0, 1])]
+    assert decided("sort", close, in_order, equal, as_one, as_one)
+    assert not decided("sort", close, in_order, equal, as_one, as_one, noise=np.array([STEP, 0]))
 
 
 def test_an_index_is_of_an_extreme():
-    keys, places = np.array([3.0, 3.0 - STEP, 1.0]), np.array([0, 1, 2])
+    keys, places = np.array([3.0, 3.0 - STEP, 3.0 - SINGLE, 1.0]), np.arange(4)
 
-    def extreme(found):
+    def extreme(found, noise=0.0):
         given = [keys, places]
-        return decided("reduce", given, [3.0, 0], given, [3.0, found], [3.0, 0])
+        return decided("reduce", given, [3.0, 0], given, [3.0, found], [3.0, 0], noise=noise)
 
-    assert not extreme(1)
-    assert extreme(2)
+    assert extreme(1)
+    assert not extreme(1, noise=np.array([0, STEP, 0, 0]))
+    assert not extreme(2)
+    assert extreme(3)
+    assert extreme(4)
 
 
 # -- flat functions

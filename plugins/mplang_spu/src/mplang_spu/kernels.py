@@ -192,6 +192,11 @@ def _unreduced(args: Sequence[SpuShare | Array]) -> frozenset[int]:
     return frozenset(i for i, x in enumerate(args) if isinstance(x, SpuShare) and x.unreduced)
 
 
+def _computed(args: Sequence[SpuShare | Array]) -> frozenset[int]:
+    """Return the numbers of the shares that an earlier run gave, as far as a simulator knows."""
+    return frozenset(i for i, x in enumerate(args) if isinstance(x, SpuShare) and x.computed)
+
+
 def _run_here(
     ctx: KernelContext,
     args: Sequence[SpuShare | Array],
@@ -217,7 +222,7 @@ def _run_here(
         given = [_load(ctx, arg, parties, config) for arg in args]
         _check(ctx, args, given, pieces, code, config, seconds)
     return [
-        conversion.from_libspu(piece, cast(ShareType, kind))
+        replace(conversion.from_libspu(piece, cast(ShareType, kind)), computed=True)
         for kind, piece in zip(ctx.step.checks, pieces, strict=True)
     ]
 
@@ -247,7 +252,7 @@ def _check(
         job = Job(
             code,
             ctx.op.location,
-            Setting(config, len(members), secret, _unreduced(args)),
+            Setting(config, len(members), secret, _unreduced(args), _computed(args)),
             public,
             [operands for operands, _ in of_members],
             [results for _, results in of_members],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mplang_core import BaseType
@@ -26,12 +26,14 @@ class SpuShare:
             then it is fetched when it is first read.
         unreduced: whether integers may be beyond their type, as those of a sum that was not looked
             at; they are of it modulo 2^n, and are cut to it when they are revealed.
+        computed: whether a run gave it in this simulator, so that its floats are some steps off.
     """
 
     type: ShareType
     storage: str
     chunks: Sequence[bytes]
     unreduced: bool = False
+    computed: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         return f"SpuShare({self.type})"  # never the data

@@ -23,6 +23,7 @@ from mplang_spu.lowering import (
     libspu_ops,
     lookups,
     loops,
+    near_constants,
     reciprocals,
     rounding,
     shifts,
@@ -177,6 +178,7 @@ def lower_module(
     fold_tables(rewriter)
     drop_unused(rewriter)
     diagnostics = constants.unrepresentable_constants(rewriter)
+    diagnostics += near_constants.near_constants(rewriter)
     constants.erase_op_indices(rewriter)
     write_cases(module)
     nest_cases(module)

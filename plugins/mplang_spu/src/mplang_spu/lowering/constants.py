@@ -156,7 +156,7 @@ def _diagnose(
         chosen = chosen or _is_selected(op)
         text = f"{what} reaches {name}{' if it is selected' if chosen else ''}: {why}"
         of = _argument(op, i) if chosen else None
-        return BadConstant(_op_index(place), text, fatal and not chosen, of)
+        return BadConstant(op_index(place), text, fatal and not chosen, of)
     return None
 
 
@@ -246,5 +246,6 @@ def _name(op: ir.Operation) -> str:
     return name
 
 
-def _op_index(op: ir.Operation) -> int:
+def op_index(op: ir.Operation) -> int:
+    """Return the index that :func:`index_ops` attached to an op."""
     return ir.IntegerAttr(op.attributes[_OP_INDEX]).value if _OP_INDEX in op.attributes else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 from jaxlib.mlir import ir
 
@@ -27,21 +29,33 @@ _MOVES = {
 """Ops whose results are elements of their operands, or integers."""
 
 
+class FloatOrigin(enum.IntEnum):
+    """Where a float comes from; of several origins, the largest counts."""
+
+    EXACT = 0
+    """A constant, an integer, or selected from such ones."""
+    OPERAND = 1
+    """An operand, or selected from operands."""
+    COMPUTED = 2
+
+
 def compare_floats(rewriter: Rewriter) -> None:
-    """Compare computed numbers with a tolerance.
+    """Compare with a tolerance.
 
     A computed median is some steps off the element that it equals, and so is
-    ``(x - low) / (high - low)`` off 1: ``x >= jnp.median(x)`` would exclude the median. Operands,
-    and elements selected from them, are compared exactly.
+    ``(x - low) / (high - low)`` off 1: ``x >= jnp.median(x)`` would exclude the median. Operands
+    may have been computed by an earlier run. As they may be data, too, there is no tolerance
+    relative to a constant: 1000.01 is above 1000.
     """
-    known: dict[ir.Value, bool] = {}
+    known: dict[ir.Value, FloatOrigin] = {}
     for op in rewriter.ops("compare"):
         if not is_float(op.operands[0]):
             continue
-        if not all(_is_exact(value, known) for value in op.operands):
+        origin = max(_origin(value, known) for value in op.operands)
+        if origin is not FloatOrigin.EXACT:
             with rewriter.before(op):
                 x, y = map(Term, op.operands)
-                replace(op, _compared(direction_of(op), x, y, _band(rewriter, op)))
+                replace(op, _compared(direction_of(op), x, y, _band(rewriter, op, origin)))
 
 
 def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
@@ -58,23 +72,22 @@ def _compared(direction: str, x: Term, y: Term, band: Term) -> Term:
     return apart if direction == "NE" else ~apart
 
 
-def _is_exact(value: ir.Value, known: dict[ir.Value, bool], depth: int = DEPTH) -> bool:
-    """Return whether a float is an operand, a constant, integral, or selected from such ones."""
+def _origin(value: ir.Value, known: dict[ir.Value, FloatOrigin], depth: int = DEPTH) -> FloatOrigin:
     if value not in known:
-        known[value] = depth > 0 and _has_exact_operands(value, known, depth - 1)
+        known[value] = _origin_of(value, known, depth - 1) if depth > 0 else FloatOrigin.COMPUTED
     return known[value]
 
 
-def _has_exact_operands(value: ir.Value, known: dict[ir.Value, bool], depth: int) -> bool:
+def _origin_of(value: ir.Value, known: dict[ir.Value, FloatOrigin], depth: int) -> FloatOrigin:
     op = value.owner
     if not is_float(value):
-        return True
+        return FloatOrigin.EXACT
     if not isinstance(op, ir.Operation):
-        return bool(op.owner.name == "func.func")
-    name = op.name.removeprefix("stablehlo.")
-    return (name in _MOVES or _chooses(op)) and all(
-        _is_exact(each, known, depth) for each in op.operands
-    )
+        is_operand = op.owner.operation.name == "func.func"
+        return FloatOrigin.OPERAND if is_operand else FloatOrigin.COMPUTED
+    if op.name.removeprefix("stablehlo.") not in _MOVES and not _chooses(op):
+        return FloatOrigin.COMPUTED
+    return max((_origin(each, known, depth) for each in op.operands), default=FloatOrigin.EXACT)
 
 
 def _chooses(op: ir.Operation) -> bool:
@@ -85,10 +98,11 @@ def _chooses(op: ir.Operation) -> bool:
     return first.name in ("stablehlo.maximum", "stablehlo.minimum")
 
 
-def _band(rewriter: Rewriter, op: ir.Operation) -> Term:
-    """Return the tolerance: absolute in steps, plus relative to a constant operand."""
+def _band(rewriter: Rewriter, op: ir.Operation, origin: FloatOrigin) -> Term:
+    """Return the tolerance: absolute in steps; of computed numbers, also relative to a constant."""
     x, step = Term(op.operands[0]), rewriter.target.step
     relative = 8 * step if numpy_type(x.kind.element_type).itemsize == 8 else max(8 * step, SINGLE)
+    relative *= origin is FloatOrigin.COMPUTED
     tables = [table for table in map(table_of, op.operands) if table is not None]
     band = STEPS * step + relative * np.abs(tables[0] if tables else 0.0)
     return (

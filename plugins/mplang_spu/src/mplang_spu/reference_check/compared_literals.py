@@ -1,7 +1,8 @@
 """Literals that loops and branches compare with, as SPU has them. Imports JAX.
 
 A literal that is no multiple of the smallest step is rounded to one, as is the data that it is
-compared with: 0.3 equals 0.3 on SPU. In float64, data that came from shares would be below it.
+compared with: 0.3 equals 0.3 on SPU. In float64, data that came from shares would be below it. One
+below the step is 0 on SPU, and equals data that are 0, but never was meant to.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ def round_compared(module: ir.Module, fxp: int) -> None:
 
 
 def _rounded(value: ir.Value, fxp: int) -> ir.Value:
+    """Return a multiple of the step, but what is below one step as it is: SPU makes it 0."""
     kind = ir.RankedTensorType(value.type)
     scale, one, back = (_splat(number, kind) for number in (2.0**fxp, 1.0, 2.0**-fxp))
     steps = stablehlo.multiply(value, scale)
     whole = stablehlo.subtract(steps, stablehlo.remainder(steps, one))
-    return stablehlo.multiply(whole, back)
+    less = ir.Attribute.parse("#stablehlo<comparison_direction LT>")
+    vanishes = stablehlo.compare(stablehlo.abs(steps), one, less)
+    return stablehlo.select(vanishes, value, stablehlo.multiply(whole, back))
 
 
 def _splat(number: float, kind: ir.RankedTensorType) -> ir.Value:

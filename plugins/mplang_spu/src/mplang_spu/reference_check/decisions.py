@@ -1,54 +1,25 @@
 """Decisions: ops with discontinuities, such as comparisons, rounding and sorts.
 
-If two numbers are nearly equal, SPU may decide differently from float64 and be correct; later ops
-are judged by SPU's decision. A decision is wrong if no number near SPU's own operands supports it.
-It is also wrong if an operand is integral up to rounding, or two operands are equal up to rounding,
-and SPU decides as if not.
+If float64 may decide either way, since it depends on how data and ops are rounded, so may SPU, and
+later ops are judged by SPU's decision. Otherwise a decision is wrong if it is not that of float64,
+however close the numbers are: SPU takes numbers that are some steps apart for equal. It is also
+wrong if an operand is integral up to rounding, or two operands are equal up to rounding, and SPU
+decides as if not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mplang_core import TensorType
 from mplang_spu.reference_check.flat_function import Op
+from mplang_spu.reference_check.op_trace import OpTrace, OpVerdict, difference, larger
+from mplang_spu.reference_check.orders import check_extreme, check_largest, check_sort
 from mplang_spu.reference_check.reference import Array
-from mplang_spu.reference_check.tolerance import Difference, compare
-
-NEAR = 8  # steps; numbers this close count as equal
-WHOLE = 2.5e-7  # relative distance to an integer after two roundings to float32
-TIE = 1e-12  # relative distance of numbers that are equal up to rounding in float64
-
-
-@dataclass(frozen=True, slots=True)
-class OpTrace:
-    """Operands and results of one op, on SPU and in float64.
-
-    Attributes:
-        op: the op.
-        exact_in: its operands in float64, following SPU's earlier decisions.
-        exact: its results in float64 on ``exact_in``.
-        found_in: its operands on SPU.
-        found: its results on SPU.
-        local: its results in float64 on ``found_in``.
-        step: the smallest step.
-    """
-
-    op: Op
-    exact_in: Sequence[Array]
-    exact: Sequence[Array]
-    found_in: Sequence[Array]
-    found: Sequence[Array]
-    local: Sequence[Array]
-    step: float
-
-    @property
-    def band(self) -> float:
-        """Distance up to which numbers count as equal."""
-        return NEAR * self.step
+from mplang_spu.reference_check.roundings import TIE, WHOLE
+from mplang_spu.reference_check.tolerance import Difference, compare, is_off
 
 
 def is_decision(op: Op, kinds: Sequence[TensorType]) -> bool:
@@ -85,142 +56,127 @@ def decision_differences(case: OpTrace) -> list[Difference]:
     agree = [compare(f, e, case.step) for f, e in zip(case.found, case.exact, strict=True)]
     if not any(each.is_wrong for each in agree):
         return agree
-    with np.errstate(invalid="ignore", over="ignore"):  # compare reports NaN and infinity
-        wrong = _WRONG.get(case.op.name, _default)(case)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):  # compare reports NaN
+        verdicts = _check_of(case)(case)
     return [
-        _first_difference(bad, found, exact)
-        for bad, found, exact in zip(wrong, case.found, case.exact, strict=True)
+        _first_difference(verdict, actual, exact)
+        for verdict, actual, exact in zip(verdicts, case.found, case.exact, strict=True)
     ]
 
 
-# -- checks per op: each returns per result which elements are wrong
+def _check_of(case: OpTrace) -> Callable[[OpTrace], list[OpVerdict]]:
+    is_place = len(case.found) == 2 and case.found[1].dtype.kind in "iu"
+    if case.op.name == "reduce" and not is_place:
+        return _check
+    return _CHECKS.get("topk" if case.op.label == "topk" else case.op.name, _check)
 
 
-def _compare(case: OpTrace) -> list[Array]:
+# -- checks per op
+
+
+def _compare(case: OpTrace) -> list[OpVerdict]:
     left, right = case.exact_in
-    (found,), (local,), (exact,) = case.found, case.local, case.exact
-    apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    wrong = (found != exact) & ~(_is_near(case) | (found == local))
-    tied = apart <= TIE * size
-    return [wrong | ((found != exact) & tied & (found != (case.op.direction in _OF_EQUALS)))]
+    (actual,), (exact,) = case.found, case.exact
+    is_tie = np.abs(left - right) <= TIE * larger(left, right)
+    is_missed = is_tie & (actual != (case.op.direction in _OF_EQUALS))
+    return [OpVerdict((actual != exact) & (is_missed | is_apart(case)), (left, right))]
 
 
-def _is_near(case: OpTrace) -> Array:
-    """Return which operands of a comparison SPU may take for equal."""
-    left, right = case.exact_in
-    apart, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
-    slack = case.op.has_constant_operand * max(WHOLE, 16 * case.step) * size
-    near: Array = apart <= case.band + slack
-    return near
-
-
-def gap_of(case: OpTrace, operand: int) -> Array:
-    """Return the offset of an operand that makes nearly equal numbers equal.
-
-    A literal that is no multiple of the smallest step is rounded to one, as is what it is compared
-    with: SPU takes them for equal, float64 does not.
+def is_apart(case: OpTrace) -> Array:
+    """Return which operands of a comparison differ in whatever way they are rounded.
 
     Args:
-        case: a decision.
-        operand: the index of the operand.
+        case: a comparison.
     """
-    if case.op.name != "compare" or operand > 0:
-        return np.zeros_like(case.exact_in[operand], np.float64)
-    left, right = case.exact_in
-    with np.errstate(invalid="ignore"):
-        return np.where(_is_near(case), right - left, 0.0)
+    return case.is_apart(lambda ins, _: difference(ins[0], ins[1]), larger(*case.exact_in))
 
 
-def _round(case: OpTrace) -> list[Array]:
-    (found,), (local,), (exact,) = case.found, case.local, case.exact
-    jump, distance = _jump(case)
-    whole = distance <= WHOLE * np.maximum(1.0, np.abs(case.exact_in[0]))
-    tie = case.op.name.startswith("round") or case.op.name == "sign"
-    differs = np.abs(found - exact.astype(np.float64)) > case.band
-    right = (np.abs(found - local.astype(np.float64)) <= case.band) | (
-        (distance <= case.band) & (np.abs(found - jump) <= 1 + case.band)
-    )
-    return [differs & (~right | (whole & (not tie)))]
+def _round(case: OpTrace) -> list[OpVerdict]:
+    (actual,), (exact,), x = case.found, case.exact, case.exact_in[0]
+    jump = nearest_jump(case)
+    is_whole = np.abs(x - jump) <= WHOLE * np.maximum(1.0, np.abs(x))
+    may_be_half = case.op.name.startswith("round") or case.op.name == "sign"
+    differs = np.abs(actual - exact.astype(np.float64)) > case.band
+    off = np.abs(actual - jump)
+    is_missed = is_whole & (not may_be_half) & (off > case.band)
+    wrong = differs & (is_off_jump(case) | is_missed | (off > 1 + case.band))
+    return [OpVerdict(wrong, (x, jump))]
 
 
-def _jump(case: OpTrace) -> tuple[Array, Array]:
-    """Return the nearest discontinuity of the op, and its distance."""
+def is_off_jump(case: OpTrace) -> Array:
+    """Return which operands are off a discontinuity in whatever way they are rounded.
+
+    Args:
+        case: an op that rounds.
+    """
+    jump = nearest_jump(case)
+    return case.is_apart(lambda ins, _: difference(ins[0], jump), np.abs(case.exact_in[0]))
+
+
+def rounds(op: Op) -> bool:
+    """Return whether an op gives a whole number near its operand.
+
+    Args:
+        op: a decision.
+    """
+    return _CHECKS.get(op.name) is _round
+
+
+def nearest_jump(case: OpTrace) -> Array:
+    """Return the discontinuity that is nearest to the operand of an op that rounds.
+
+    Args:
+        case: the op.
+    """
     x = case.exact_in[0]
     if case.op.name == "sign" or case.exact[0].dtype.kind == "b":
-        jump = np.zeros_like(x)
-    elif case.op.name.startswith("round"):
-        jump = np.floor(x) + 0.5
-    else:
-        jump = np.rint(x)
-    return jump, np.abs(x - jump)
+        return np.zeros_like(x)
+    return np.asarray(np.floor(x) + 0.5 if case.op.name.startswith("round") else np.rint(x))
 
 
-def _remainder(case: OpTrace) -> list[Array]:
-    divisor = np.abs(case.exact_in[1])
-    (found,), (local,), (exact,) = case.found, case.local, case.exact
-    whole = np.minimum(np.abs(exact), divisor - np.abs(exact)) <= WHOLE * divisor
-    differs = np.abs(found - exact) > case.band + 1e-3 * divisor
-    right = np.abs(found - local) <= case.band + 1e-3 * divisor
-    return [differs & (whole | ~right)]
+def _remainder(case: OpTrace) -> list[OpVerdict]:
+    (actual,), (exact,), divisor = case.found, case.exact, np.abs(case.exact_in[1])
+    allowed = case.band + 1e-3 * divisor
+    is_whole = np.minimum(np.abs(exact), divisor - np.abs(exact)) <= WHOLE * divisor
+    apart = actual - exact
+    is_far = np.abs(apart - divisor * np.rint(apart / divisor)) > allowed
+    is_clear = case.is_apart(_past_multiple, np.abs(case.exact_in[0]))
+    return [OpVerdict((np.abs(apart) > allowed) & (is_whole | is_clear | is_far))]
 
 
-def _sort(case: OpTrace) -> list[Array]:
-    """Check that rows are permuted as a whole, and that their first keys are in order."""
-    (along,) = case.op.dimensions
-    given, found = _rows(case.found_in, along), _rows(case.found, along)
-    same = np.all(given == found, axis=(0, 2))
-    key, sorted_key = (_column(each[0], along) for each in (case.found, case.local))
-    right = same & np.all(np.abs(key - sorted_key) <= case.band, axis=-1)
-    shape = _column(case.found[0], along).shape
-    wrong = np.broadcast_to(~right.reshape(-1, 1), (right.size, shape[-1])).reshape(shape)
-    return [np.moveaxis(wrong, -1, along)] * len(case.found)
+def _past_multiple(ins: Sequence[Array], outs: Sequence[Array]) -> Array:
+    """Return how far a dividend is off the nearest multiple of its divisor."""
+    (rest,), divisor = outs, np.abs(ins[1])
+    return np.asarray(rest - divisor * np.rint(rest / divisor))
 
 
-def _rows(values: Sequence[Array], along: int) -> Array:
-    """Return an array of columns × lanes × elements, each lane in lexicographic order."""
-    columns = [_column(each, along).astype(np.float64) for each in values]
-    table = np.stack([each.reshape(-1, each.shape[-1]) for each in columns])
-    order = np.stack([np.lexsort(table[:, lane, :]) for lane in range(table.shape[1])])
-    return np.take_along_axis(table, order[None], axis=2)
+def _check(case: OpTrace) -> list[OpVerdict]:
+    """Check that float64 gives the same on SPU's operands, and on its own if that is settled."""
+    ways = [outs for _, outs in case.roundings()]
+    verdicts = []
+    for i, (actual, exact, local) in enumerate(
+        zip(case.found, case.exact, case.local, strict=True)
+    ):
+        is_settled = ~np.any(
+            [is_off(outs[i], exact, case.step) for outs in ways] or [np.zeros(exact.shape, bool)],
+            axis=0,
+        )
+        is_bad = compare(actual, local, case.step).is_wrong
+        verdicts.append(OpVerdict(is_bad | (is_off(actual, exact, case.step) & is_settled)))
+    return verdicts
 
 
-def _column(value: Array, along: int) -> Array:
-    return np.moveaxis(value, along, -1)
-
-
-def _arg_extreme(case: OpTrace) -> list[Array]:
-    """Check that the element at an index is as extreme as the best one."""
-    if len(case.found) != 2 or case.found[1].dtype.kind not in "iu":
-        return _default(case)
-    keys, places = (_lanes(each, case.op.dimensions) for each in case.found_in[:2])
-    best, at = case.local[0].reshape(-1, 1), case.found[1].reshape(-1, 1)
-    right = np.any((places == at) & (np.abs(keys - best) <= case.band), axis=1)
-    return [~right.reshape(each.shape) for each in case.found]
-
-
-def _lanes(value: Array, dimensions: Sequence[int]) -> Array:
-    moved = np.moveaxis(value, dimensions, range(-len(dimensions), 0))
-    kept = value.ndim - len(dimensions)
-    return moved.reshape(int(np.prod(moved.shape[:kept])), -1)
-
-
-def _default(case: OpTrace) -> list[Array]:
-    """Check that float64 gives the same results on SPU's operands."""
-    pairs = zip(case.found, case.local, strict=True)
-    return [
-        np.full(found.shape, compare(found, local, case.step).is_wrong) for found, local in pairs
-    ]
-
-
-def _first_difference(wrong: Array, found: Array, exact: Array) -> Difference:
+def _first_difference(verdict: OpVerdict, actual: Array, exact: Array) -> Difference:
     """Return the first wrong element."""
+    wrong = np.broadcast_to(verdict.wrong, actual.shape)
     if not np.any(wrong):
         return Difference(0)
-    differs = wrong & (found != exact)
+    differs = wrong & (actual != exact)
     picked = differs if np.any(differs) else wrong
     at = tuple(map(int, np.unravel_index(int(picked.argmax()), picked.shape)))
     number = float if exact.dtype.kind == "f" else int
-    return Difference(np.inf, at, number(found[at]), number(exact[at]))
+    pair = verdict.pair and (float(verdict.pair[0][at]), float(verdict.pair[1][at]))
+    return Difference(np.inf, at, number(actual[at]), number(exact[at]), pair=pair)
 
 
 _OF_EQUALS = ("EQ", "GE", "LE")
@@ -228,10 +184,11 @@ _OF_EQUALS = ("EQ", "GE", "LE")
 
 _ROUND = ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign")
 
-_WRONG: Mapping[str, Callable[[OpTrace], list[Array]]] = {
+_CHECKS: Mapping[str, Callable[[OpTrace], list[OpVerdict]]] = {
     **dict.fromkeys((*_ROUND, "convert"), _round),
     "compare": _compare,
+    "reduce": check_extreme,
     "remainder": _remainder,
-    "sort": _sort,
-    "reduce": _arg_extreme,
+    "sort": check_sort,
+    "topk": check_largest,
 }

@@ -52,7 +52,7 @@ def locate_fault(
     dependencies = _dependencies(function, producers, wrong)
     decided = {n for i in dependencies if i in traced.decisions for n in function.ops[i].results}
     for suspects in (set(wrong), decided):
-        off = {n: traced.differences[n] for n in suspects if traced.differences[n].is_wrong}
+        off = {n: traced.differences[n] for n in sorted(suspects) if traced.differences[n].is_wrong}
         if off:
             return _trace_back(function, producers, traced.differences, _worst(off))
     if decided and explained_by_ties(run, traced, {n: found[n] for n in wrong}):

@@ -36,8 +36,8 @@ class Op:
         arity: the number of its own operands; they come first in ``operands``.
         direction: of a comparison: ``LT``, ``EQ``, ….
         dimensions: the dimensions that it sorts or reduces.
+        keys: the number of operands that it sorts by, the first ones.
         region_compares: whether one of its regions compares floats.
-        has_constant_operand: whether an operand depends on literals only.
     """
 
     name: str
@@ -47,8 +47,8 @@ class Op:
     arity: int
     direction: str = ""
     dimensions: tuple[int, ...] = ()
+    keys: int = 1
     region_compares: bool = False
-    has_constant_operand: bool = False
 
     @property
     def is_literal(self) -> bool:
@@ -215,7 +215,7 @@ def _named(ops: Sequence[Op]) -> tuple[Op, ...]:
             constants.update(op.results)
             named.append(replace(op, label="constant"))
         else:
-            named.append(replace(op, has_constant_operand=not constants.isdisjoint(op.operands)))
+            named.append(op)
     return tuple(named)
 
 
@@ -234,6 +234,7 @@ def _op(op: ir.Operation, numbers: Mapping[ir.Value, int]) -> Op:
         len(op.operands),
         direction_of(op) if op.name == "stablehlo.compare" else "",
         _dimensions(op),
+        sum(map(_is_less, inner)) if op.name == "stablehlo.sort" else 1,
         any(map(_compares_floats, inner)),
     )
 
@@ -244,6 +245,10 @@ def _dimensions(op: ir.Operation) -> tuple[int, ...]:
     if op.name == "stablehlo.reduce":
         return tuple(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
     return ()
+
+
+def _is_less(op: ir.Operation) -> bool:
+    return op.name == "stablehlo.compare" and direction_of(op) in ("GT", "LT")
 
 
 def _compares_floats(op: ir.Operation) -> bool:

@@ -42,9 +42,9 @@ another way: center before you square, say; check_numbers=False skips this check
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     where = f" at {list(difference.index)} of {kind}" if kind.shape else ""
     found, exact = _number(difference.found), _number(difference.exact)
-    so = ""
+    so = _apart(difference, setting)
     if result is not None:
-        so = f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
+        so += f", so a result is {_number(result.found)} instead of {_number(result.exact)}"
     return (
         f"SPU's {label} gives {found} where float64 gives {exact}{where}{so} "
         f"({setting.config['protocol']}, {field}, {bits} fraction bits). "
@@ -99,10 +99,26 @@ _OF_WHOLE_NUMBERS = {
 """What to do about a wrong whole number, by the op; of others, it is too large for its type."""
 
 
+def _apart(difference: Difference, setting: Setting) -> str:
+    """Return which two numbers SPU has not told apart, and how far they are."""
+    if difference.pair is None or difference.pair[0] == difference.pair[1]:
+        return ""
+    shown = ([f"{x:.{digits}g}" for x in difference.pair] for digits in (7, 10, 13, 17))
+    one, other = next(pair for pair in shown if pair[0] != pair[1])
+    steps = abs(difference.pair[0] - difference.pair[1]) / setting.step
+    return f", of {one} and {other}, which are {steps:.2g} steps apart"
+
+
 def _remedy(label: str, kind: TensorType, difference: Difference, setting: Setting) -> str:
     field, bits = setting.config["field"], setting.config["fxp_fraction_bits"]
     if not math.isfinite(difference.exact):
         return "SPU has neither NaN nor infinity; choose operands that give none, by jnp.where"
+    if _apart(difference, setting):
+        more = f"Take more bits ({ENOUGH}), or scale" if bits < 40 else "Scale"
+        return (
+            f"SPU takes computed numbers that are some steps apart for equal. {more} what it "
+            "decides about, so that it is further apart"
+        )
     if isinstance(difference.exact, int):
         more = "" if field == "FM128" else "Take field: FM128; "
         if kind.dtype is DType.BOOL:

@@ -27,12 +27,14 @@ class Setting:
         members: the number of members.
         secret: per operand whether it is a share.
         unreduced: the numbers of the shares whose integers may be beyond their type.
+        computed: the numbers of the shares that an earlier run gave.
     """
 
     config: Mapping[str, Any]
     members: int
     secret: tuple[bool, ...]
     unreduced: frozenset[int] = frozenset()
+    computed: frozenset[int] = frozenset()
 
     @property
     def step(self) -> float:

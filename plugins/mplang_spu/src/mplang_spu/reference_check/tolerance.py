@@ -24,6 +24,7 @@ class Difference:
         found: SPU's number.
         exact: the number in float64.
         vanishes: whether the whole tensor is below the smallest step.
+        pair: the two numbers that decide about it, if it is a decision.
     """
 
     severity: float
@@ -31,6 +32,7 @@ class Difference:
     found: float = 0
     exact: float = 0
     vanishes: bool = False
+    pair: tuple[float, float] | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -72,6 +74,21 @@ def compare(found: Array, exact: Array, step: float, scale: float = 0) -> Differ
     with np.errstate(invalid="ignore"):
         off = np.abs(found - exact) / allowed
     return _worst(np.where(np.isfinite(exact), off, 1.5), found, exact)
+
+
+def is_off(found: Array, exact: Array, step: float) -> Array:
+    """Return which elements are off a reference by more than the tolerance.
+
+    Args:
+        found: a result.
+        exact: the reference.
+        step: the smallest step.
+    """
+    if exact.dtype.kind != "f":
+        return np.asarray(found != exact)
+    largest = float(np.max(np.abs(exact), initial=0, where=np.isfinite(exact)))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(np.abs(found - exact) <= RELATIVE * largest + STEPS * step))
 
 
 def _worst(severity: Array, found: Array, exact: Array, vanishes: bool = False) -> Difference:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mplang_spu.reference_check import reference
-from mplang_spu.reference_check.decisions import OpTrace, decision_differences, is_decision
-from mplang_spu.reference_check.flat_function import FlatFunction
+from mplang_spu.reference_check.decisions import decision_differences, is_decision
+from mplang_spu.reference_check.flat_function import FlatFunction, Op
+from mplang_spu.reference_check.op_trace import OpTrace
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting, rerun
+from mplang_spu.reference_check.roundings import Rounding, precision_of, roundings
 from mplang_spu.reference_check.tolerance import Difference, compare
 
 
@@ -41,18 +44,27 @@ class Run:
         variant = self.function.with_outputs(shown)
         return dict(zip(shown, rerun(variant, self.shares, self.setting), strict=True))
 
-    def in_float64(self, shown: Sequence[int], given: Mapping[int, Array]) -> dict[int, Array]:
-        """Run the function in float64.
+    def in_floats(
+        self,
+        shown: Sequence[int],
+        given: Mapping[int, Array],
+        operands: Mapping[int, Array] | None = None,
+        width: int = 64,
+    ) -> dict[int, Array]:
+        """Run the function with floats of one width.
 
         Args:
             shown: the numbers of the values to return, in ascending order.
             given: replacements of values wherever they are used, by ascending number.
+            operands: other operands than its own, by number.
+            width: 64 or 32 bits.
 
         Returns:
             The values by number.
         """
-        variant = self.function.with_outputs(shown, given, 64)
-        values = reference.run(variant, [*self.operands, *given.values()])
+        variant = self.function.with_outputs(shown, given, width)
+        data = self.operands if operands is None else operands.values()
+        values = reference.run(variant, [*data, *given.values()])
         return dict(zip(shown, values, strict=True))
 
 
@@ -75,10 +87,11 @@ def trace(run: Run) -> Trace:
     inner = [n for op in function.ops for n in op.results]
     found = run.on_spu([n for op in function.ops if not op.is_literal for n in op.results])
     taken = {n: found[n] for n in run.decisions}
-    along = run.in_float64(inner, taken)  # results of all ops; uses of decisions read SPU's
-    local = run.in_float64(inner, found)
+    along = run.in_floats(inner, taken)  # results of all ops; uses of decisions read SPU's
+    local = run.in_floats(inner, found)
     given = dict(enumerate(run.operands))
     followed, on_spu = given | along | taken, given | along | found
+    ways = functools.cache(lambda: roundings(run, taken, along))
     off, decisions = dict.fromkeys(on_spu, Difference(0)), {}
     for i, op in enumerate(function.ops):
         if op.is_literal:
@@ -91,6 +104,8 @@ def trace(run: Run) -> Trace:
             [found[n] for n in op.results],
             [local[n] for n in op.results],
             step,
+            max(map(precision_of, (function.kinds[n] for n in op.operands)), default=0.0),
+            functools.partial(_rounded, op, ways),
         )
         if is_decision(op, function.kinds):
             decisions[i] = case
@@ -98,3 +113,12 @@ def trace(run: Run) -> Trace:
         else:
             off.update((n, compare(found[n], along[n], step)) for n in op.results)
     return Trace(off, decisions)
+
+
+def _rounded(
+    op: Op, ways: Callable[[], Sequence[Rounding]]
+) -> list[tuple[list[Array], list[Array]]]:
+    """Return operands and results of an op, rounded in other ways."""
+    return [
+        ([way.used[n] for n in op.operands], [way.made[n] for n in op.results]) for way in ways()
+    ]
