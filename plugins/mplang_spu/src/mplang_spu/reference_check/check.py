@@ -25,9 +25,9 @@ from mplang_spu.reference_check.random_errors import beyond_products
 from mplang_spu.reference_check.reconstruction import reconstruct_tensor
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.rerun import Setting
+from mplang_spu.reference_check.run import Run
 from mplang_spu.reference_check.search_budget import SearchBudget, shown
 from mplang_spu.reference_check.tolerance import Difference, compare
-from mplang_spu.reference_check.trace import Run
 from mplang_spu.target import Target
 
 

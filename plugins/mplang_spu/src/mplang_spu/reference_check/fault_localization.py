@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from mplang_spu.lowering.splats import MOVES
 from mplang_spu.reference_check.flat_function import FlatFunction
 from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.run import Run
 from mplang_spu.reference_check.ties import explained_by_ties
 from mplang_spu.reference_check.tolerance import Difference
-from mplang_spu.reference_check.trace import Run, trace
+from mplang_spu.reference_check.trace import trace
 
 
 @dataclass(frozen=True, slots=True)

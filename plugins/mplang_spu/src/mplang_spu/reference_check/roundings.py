@@ -7,17 +7,15 @@ Numbers that stay apart are not, however few steps of SPU that is: its field is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from mplang_core import TensorType
+from mplang_spu.reference_check.flat_function import FlatFunction
 from mplang_spu.reference_check.reference import Array
+from mplang_spu.reference_check.run import Run
 from mplang_spu.reference_check.tolerance import STEPS
-
-if TYPE_CHECKING:
-    from mplang_spu.reference_check.flat_function import FlatFunction
-    from mplang_spu.reference_check.trace import Run
 
 Values: TypeAlias = Mapping[int, Array]
 

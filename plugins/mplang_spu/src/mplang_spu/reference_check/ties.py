@@ -17,8 +17,9 @@ from mplang_spu.reference_check.decisions import is_apart, is_off_jump, nearest_
 from mplang_spu.reference_check.op_trace import OpTrace, difference, larger
 from mplang_spu.reference_check.reference import Array
 from mplang_spu.reference_check.roundings import TIE
+from mplang_spu.reference_check.run import Run
 from mplang_spu.reference_check.tolerance import RELATIVE, STEPS
-from mplang_spu.reference_check.trace import Run, Trace
+from mplang_spu.reference_check.trace import Trace
 
 TRIES = 8
 ASIDE = 2.0**-10  # steps that an operand is moved past a discontinuity

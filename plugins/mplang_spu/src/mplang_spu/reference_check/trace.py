@@ -5,67 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from mplang_spu.reference_check import reference
 from mplang_spu.reference_check.decisions import decision_differences, is_decision
-from mplang_spu.reference_check.flat_function import FlatFunction, Op
+from mplang_spu.reference_check.flat_function import Op
 from mplang_spu.reference_check.op_trace import OpTrace
 from mplang_spu.reference_check.reference import Array
-from mplang_spu.reference_check.rerun import Setting, rerun
 from mplang_spu.reference_check.roundings import Rounding, precision_of, roundings
+from mplang_spu.reference_check.run import Run
 from mplang_spu.reference_check.tolerance import Difference, compare
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One execution of a function on SPU.
-
-    Attributes:
-        function: its flat form.
-        shares: libspu's share of each operand, per member.
-        operands: the operands in plain.
-        setting: the configuration of the run.
-    """
-
-    function: FlatFunction
-    shares: Sequence[Sequence[Any]]
-    operands: Sequence[Array]
-    setting: Setting
-
-    @property
-    def decisions(self) -> list[int]:
-        """Numbers of the values that decisions give."""
-        kinds = self.function.kinds
-        return [n for op in self.function.ops if is_decision(op, kinds) for n in op.results]
-
-    def on_spu(self, shown: Sequence[int]) -> dict[int, Array]:
-        """Run the function again on SPU; return the values with the given ascending numbers."""
-        variant = self.function.with_outputs(shown)
-        return dict(zip(shown, rerun(variant, self.shares, self.setting), strict=True))
-
-    def in_floats(
-        self,
-        shown: Sequence[int],
-        given: Mapping[int, Array],
-        operands: Mapping[int, Array] | None = None,
-        width: int = 64,
-    ) -> dict[int, Array]:
-        """Run the function with floats of one width.
-
-        Args:
-            shown: the numbers of the values to return, in ascending order.
-            given: replacements of values wherever they are used, by ascending number.
-            operands: other operands than its own, by number.
-            width: 64 or 32 bits.
-
-        Returns:
-            The values by number.
-        """
-        variant = self.function.with_outputs(shown, given, width)
-        data = self.operands if operands is None else operands.values()
-        values = reference.run(variant, [*data, *given.values()])
-        return dict(zip(shown, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +33,8 @@ def trace(run: Run) -> Trace:
     function, step = run.function, run.setting.step
     inner = [n for op in function.ops for n in op.results]
     found = run.on_spu([n for op in function.ops if not op.is_literal for n in op.results])
-    taken = {n: found[n] for n in run.decisions}
+    decides = functools.partial(is_decision, kinds=function.kinds)
+    taken = {n: found[n] for op in filter(decides, function.ops) for n in op.results}
     along = run.in_floats(inner, taken)  # results of all ops; uses of decisions read SPU's
     local = run.in_floats(inner, found)
     given = dict(enumerate(run.operands))
@@ -107,7 +55,7 @@ def trace(run: Run) -> Trace:
             max(map(precision_of, (function.kinds[n] for n in op.operands)), default=0.0),
             functools.partial(_rounded, op, ways),
         )
-        if is_decision(op, function.kinds):
+        if decides(op):
             decisions[i] = case
             off.update(zip(op.results, decision_differences(case), strict=True))
         else:
