@@ -454,16 +454,26 @@ def test_a_review_has_what_an_owner_asks(bank):
 
 
 @pytest.mark.needs("spu", "jax")
-def test_a_review_says_which_costs_it_leaves_out(bank, monkeypatch):
+def test_a_review_says_what_protocols_take_and_which_costs_it_leaves_out(bank, monkeypatch):
     nodes = [{"name": name} for name in NAMES]
     cluster = mp.ClusterSpec(nodes, {"SP": {"kind": "SPU", "members": NAMES}})
 
     def joint(year, month):
-        return mp.reveal(mp.device("SP")(lambda x: x + 1)(mp.seal(mp.constant(3, parties=0))))
+        return mp.reveal(mp.device("SP")(lambda x: x * x)(mp.seal(mp.constant(3, parties=0))))
 
     program = bank.folder / "joint.mpl"
     mp.artifact.save(program, mp.compile(joint, YEAR, YEAR, cluster_spec=cluster))
     config = ["-c", bank.folder / "worker.yaml", "--coordinator", "analyst"]
+    told = " ".join(bank.run("review", program, *config, "--link", "20,200").split())
+    assert "What protocols take, line by line" in told
+    assert "at 20 ms there and back and 200 Mbit/s" in told
+    wrong = bank.run("review", program, *config, "--link", "5,", ok=False)
+    assert "link: expected lan, wan or 40,100" in wrong
+
+    def broken(request):
+        raise mp.errors.RunError("the process that counts has ended")
+
+    monkeypatch.setattr("mplang_spu.costs.apart.counted", broken)
     told = " ".join(bank.run("review", program, *config).split())
     assert "among 0, 1, 2 unknown unknown once: spu.run_jax at test_approvals.py:" in told
     assert "are lower bounds: those of spu.run_jax are not counted" in told
