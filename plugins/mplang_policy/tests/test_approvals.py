@@ -478,7 +478,7 @@ def test_a_review_says_what_protocols_take_and_which_costs_it_leaves_out(bank, m
     assert "among 0, 1, 2 unknown unknown once: spu.run_jax at test_approvals.py:" in told
     assert "are lower bounds: those of spu.run_jax are not counted" in told
 
-    def involved(program):
+    def involved(program, link):
         raise mp.errors.VerifyError("too involved")
 
     monkeypatch.setattr("mplang_policy.review.costs", involved)

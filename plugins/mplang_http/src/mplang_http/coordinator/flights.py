@@ -308,10 +308,16 @@ class Flights:
         flights = list(self._all)
         if last is not None:
             flights = flights[: flights.index(last) + 1] if last in flights else []
+        if flights:
+            self._await(flights)
+        if tells:
+            self._tell()
+
+    def _await(self, flights: Sequence[Flight]) -> None:
+        """Wait for the ends of the first flights."""
         try:
-            if flights:
-                for rank in flights[0].job.parties:
-                    self._pool.submit(self._lanes[rank].finish, flights)
+            for rank in flights[0].job.parties:
+                self._pool.submit(self._lanes[rank].finish, flights)
             ended = [each for flight in flights for each in flight.ended.values()]
             wait_for_outcome(ended)
             if any(each.done() and each.exception() for each in ended):
@@ -322,8 +328,6 @@ class Flights:
         except BaseException:
             self.abort("the host was interrupted")
             raise
-        if tells:
-            self._tell()
 
     def _tell(self) -> None:
         """Raise the failure of this thread's flights, if it was not told of it."""
