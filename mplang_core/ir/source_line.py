@@ -103,6 +103,9 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     warnings.warn_explicit(text, category, line.file, line.line)
 
 
-def _formatted(message: Any, category: Any, file: str, line: int, source: Any = None) -> str:
-    text: str = _formatted.others(message, category, file, line, source)  # type: ignore[attr-defined]
-    return text.replace(f"{file}:{line}", str(Location(file, line)), 1)
+def _formatted(
+    message: Warning | str, category: type[Warning], file: str, number: int, line: str | None = None
+) -> str:
+    others: Any = _formatted.others  # type: ignore[attr-defined]
+    text: str = others(message, category, file, number, line)
+    return text.replace(f"{file}:{number}", str(Location(file, number)), 1)
