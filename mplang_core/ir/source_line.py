@@ -104,8 +104,12 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
 
 
 def _formatted(
-    message: Warning | str, category: type[Warning], file: str, number: int, line: str | None = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
 ) -> str:
     others: Any = _formatted.others  # type: ignore[attr-defined]
-    text: str = others(message, category, file, number, line)
-    return text.replace(f"{file}:{number}", str(Location(file, number)), 1)
+    text: str = others(message, category, filename, lineno, line)
+    return text.replace(f"{filename}:{lineno}", str(Location(filename, lineno)), 1)
