@@ -9,7 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir.graph import Location
@@ -99,11 +99,13 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     line = line or caller() or Location("<mplang>", 1)
     if ", " in str(line) and warnings.formatwarning is not _formatted:  # not a file
         _formatted.others = warnings.formatwarning  # type: ignore[attr-defined]
-        warnings.formatwarning = cast(Any, _formatted)
+        warnings.formatwarning = _formatted  # type: ignore[assignment]
     warnings.warn_explicit(text, category, line.file, line.line)
 
 
-def _formatted(*args: Any) -> str:
+def _formatted(message: object, category: object, file: str, number: int, *rest: object) -> str:
     """Return a warning as Python shows it, with the cell of a notebook in place of its file."""
-    text: str = _formatted.others(*args)  # type: ignore[attr-defined]
-    return text.replace(f"{args[2]}:{args[3]}", str(Location(*args[2:4])), 1)
+    text: str = _formatted.others(  # type: ignore[attr-defined]
+        message, category, file, number, *rest
+    )
+    return text.replace(f"{file}:{number}", str(Location(file, number)), 1)

@@ -54,13 +54,13 @@ def line_text(line: Location | None) -> LineText:
 def line_texts(program: Program) -> Sequence[LineText]:
     """Return what stands in the line of each op, in the order of a walk over the program."""
     known: dict[Location | None, LineText] = {None: LineText()}
-    found = []
+    texts = []
     for op in program.graph.walk():
         line = op.location
         if line not in known:
             known[line] = line_text(line)
-        found.append(known[line])
-    return found
+        texts.append(known[line])
+    return texts
 
 
 def texts_digest(program: Program) -> str:

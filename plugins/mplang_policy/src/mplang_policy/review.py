@@ -39,7 +39,7 @@ from mplang_policy.request import describe
 
 QUOTES = r"\u201c", r"\u201d"
 LINES = "Its source lines"
-TOLD_LINES = (
+ABOUT_LINES = (
     "That is what {} says stands there. What runs is what the digest is of, whatever its lines "
     "say. An approval holds for these functions and texts; files, cells and numbers may change."
 )
@@ -192,11 +192,11 @@ class Review(Report):
     def lines(self) -> list[list[str]]:
         """Return for each source line where it stands, its function and its text, each once."""
         ops = self.program.graph.walk()
-        found: dict[tuple[str, LineText], None] = {}
+        lines: dict[tuple[str, LineText], None] = {}
         for op, each in zip(ops, line_texts(self.program), strict=True):
             if op.location is not None:
-                found[str(op.location), each] = None
-        return [[place, each.function, each.text] for place, each in found]
+                lines[str(op.location), each] = None
+        return [[where, each.function, each.text] for where, each in lines]
 
     def tables(self) -> list[TextTable]:
         """Return what it is, what it reads, and what its inputs may be."""
@@ -277,12 +277,14 @@ class Review(Report):
 
     def _lines(self) -> Sequence[Part]:
         """Return the source lines that an approval holds for."""
-        told = [row for row in self.lines() if row[1] or row[2]]
-        if not told:
+        known = [row for row in self.lines() if row[1] or row[2]]
+        if not known:
             return [Paragraphs(["The program does not tell the text of its lines."], LINES)]
-        rows = [[quoted_line(place), quoted(name, None), _line(text)] for place, name, text in told]
+        rows = [
+            [quoted_line(where), quoted(name, None), _line(text)] for where, name, text in known
+        ]
         table = TextTable(LINES, ["line", "function", "text"], rows)
-        return [table, Paragraphs([TOLD_LINES.format(self.asked.coordinator)])]
+        return [table, Paragraphs([ABOUT_LINES.format(self.asked.coordinator)])]
 
     def _refusals(self) -> list[str]:
         text = "" if self.decision.allowed else self.decision.text(self.party)

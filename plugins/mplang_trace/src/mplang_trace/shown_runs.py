@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TextIO
 
 from mplang_core import Program
 from mplang_core.ext import ObservedHost, PartyState, caller
@@ -31,7 +31,7 @@ class ShownHost(ObservedHost):
     have none.
     """
 
-    def evaluate(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+    def evaluate(self, program: Program, inputs: Sequence[object]) -> list[object]:
         """Run a program, and show what it took.
 
         Args:
@@ -61,7 +61,7 @@ class ShownHost(ObservedHost):
             print(summary(took, before, self.progress(), self.names), file=to, flush=True)
         return results
 
-    def evaluate_step(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+    def evaluate_step(self, program: Program, inputs: Sequence[object]) -> list[object]:
         """Run the program of an eager call, which no line is shown of."""
         token = _quiet.set(True)
         try:
@@ -110,7 +110,7 @@ def sent_bytes(states: Sequence[PartyState]) -> int:
 
 @contextmanager
 def watched_by_a_person() -> Iterator[None]:
-    """Have runs inside of ``with`` end with a line if standard error is a terminal."""
+    """Show a line at the end of each run inside of ``with`` if standard error is a terminal."""
     token = _watched.set(True)
     try:
         yield
@@ -126,8 +126,8 @@ def _shown_to() -> TextIO | None:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None:
         return sys.stdout if hasattr(shell, "kernel") else sys.stderr  # which notebooks show in red
-    told = wish == "always" or hasattr(sys, "ps1") or (_watched.get() and sys.stderr.isatty())
-    return sys.stderr if told else None
+    shown = wish == "always" or hasattr(sys, "ps1") or (_watched.get() and sys.stderr.isatty())
+    return sys.stderr if shown else None
 
 
 def _size(count: int) -> str:
@@ -140,7 +140,7 @@ def _size(count: int) -> str:
 
 
 def _tell_interrupt(error: KeyboardInterrupt) -> None:
-    """Have an interrupt shown in one line, which says where the run was."""
+    """Mark an interrupt to be shown in one line, which says where the run was."""
     if os.environ.get(FULL) == "full" or hasattr(error, "_render_traceback_"):
         return
     where = getattr(error, "location", None) or caller()
@@ -152,7 +152,7 @@ def _tell_interrupt(error: KeyboardInterrupt) -> None:
         sys.excepthook = _hook
 
 
-_others: list[Any] = []
+_others: list[Callable[..., object]] = []
 """The hook for uncaught errors that was there before."""
 
 

@@ -37,7 +37,7 @@ class Sources(Data, frozen=True):
         return cls(tuple((each.function, each.text) for each in known), ops)
 
     def attach(self, program: Program) -> None:
-        """Tell the ops of a program, which was read from an artifact, of their lines.
+        """Set functions and texts of the lines of a program, which was read from an artifact.
 
         Raises:
             ValueError: they do not fit the program, or a text is none that a person reads.
