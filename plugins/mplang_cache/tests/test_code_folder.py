@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mplang_cache import code_folder, code_key
-from mplang_cache.code_folder import Bounds, CodeFolder
+from mplang_cache.code_folder import CodeBounds, CodeFolder
 from mplang_cache.compiled_code import MAX_CODE
 from mplang_cache.owner_files import read_or_make_key
 
@@ -25,7 +25,7 @@ def place(tmp_path):
 
 
 def opened(place, key=SECRET, owner="alice", **bounds) -> CodeFolder:
-    return CodeFolder(str(place), key, owner, Bounds(**bounds))
+    return CodeFolder(str(place), key, owner, CodeBounds(**bounds))
 
 
 def entries(place: Path) -> list[str]:
@@ -207,9 +207,9 @@ def test_a_key_is_no_path(place):
 WRITER = """
 import sys
 from mplang_cache import code_key
-from mplang_cache.code_folder import Bounds, CodeFolder
+from mplang_cache.code_folder import CodeBounds, CodeFolder
 
-mine = CodeFolder(sys.argv[1], bytes(range(32)), "alice", Bounds(entries=50))
+mine = CodeFolder(sys.argv[1], bytes(range(32)), "alice", CodeBounds(entries=50))
 for turn in range(3):
     for i in range(100):
         key = code_key("test", str(i))

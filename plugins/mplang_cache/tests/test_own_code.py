@@ -1,4 +1,4 @@
-"""Compiled code of an analyst: where it is, how it is turned off, and what happens without a home."""
+"""Compiled code of an analyst: where it is, how it is turned off, and what a bad home does."""
 
 import logging
 

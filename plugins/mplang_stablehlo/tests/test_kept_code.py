@@ -95,7 +95,7 @@ def other_jax(monkeypatch):
 
 
 def other_jaxlib(monkeypatch):
-    monkeypatch.setattr(kept_code.jaxlib, "__version__", "0.8.99")
+    monkeypatch.setattr(kept_code.jaxlib_version, "__version__", "0.8.99")
 
 
 def other_machine(monkeypatch):

@@ -1,4 +1,4 @@
-"""Compiled code of a worker: it outlives sessions and the worker, and stays with its coordinator."""
+"""Compiled code of a worker: it outlives sessions, and stays with its coordinator."""
 
 import os
 from importlib.metadata import version
@@ -54,9 +54,7 @@ def run(cluster, tls) -> bytes:
 
 def inodes(place):
     """Return what is kept: the inode of each entry, by coordinator's folder and name."""
-    return {
-        (entry.parent.name, entry.name): entry.stat().st_ino for entry in place.glob("*/*")
-    }
+    return {(entry.parent.name, entry.name): entry.stat().st_ino for entry in place.glob("*/*")}
 
 
 def set_back(place) -> None:
@@ -123,7 +121,7 @@ def test_an_entry_that_was_changed_is_dropped_and_compiled_anew(files, place, tm
 
 
 def test_without_the_section_nothing_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPLANG_COMPILED_CODE", str(tmp_path / "mine"))  # an analyst's, not a worker's
+    monkeypatch.setenv("MPLANG_COMPILED_CODE", str(tmp_path / "an-analysts"))
     with LocalCluster(1) as cluster:
         run(cluster, None)
     assert not any(tmp_path.iterdir())

@@ -33,7 +33,7 @@ log = logging.getLogger("mplang.cache")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CodeBounds:
     """How much is kept; above it goes what was used longest ago.
 
     Attributes:
@@ -67,7 +67,7 @@ class CodeFolder:
         path: str,
         key: bytes,
         owner: str,
-        bounds: Bounds = Bounds(),  # noqa: B008
+        bounds: CodeBounds = CodeBounds(),
         *,
         within: int | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class CodeFolder:
         self._lock = threading.Lock()
         self._until_counted = 0
         self._room = 0  # bytes
-        self._has_told = False
+        self._is_silent = False
 
     def get(self, key: str) -> bytes | None:
         """Return what was put, if it was put by this owner; otherwise drop it.
@@ -158,20 +158,20 @@ class CodeFolder:
 
     def _make_room(self) -> None:
         """Count the entries, and remove those that were used longest ago if there are too many."""
-        found = []
-        with os.scandir(self._folder) as entries:
-            for each in entries:
+        entries = []
+        with os.scandir(self._folder) as files:
+            for each in files:
                 with contextlib.suppress(FileNotFoundError):  # another process has removed it
                     about = each.stat(follow_symlinks=False)
                     if _ENTRY.fullmatch(each.name):
-                        found.append((about.st_mtime, about.st_size, each.name))
+                        entries.append((about.st_mtime, about.st_size, each.name))
                     elif _UNFINISHED.fullmatch(each.name) and about.st_mtime < time.time() - STALE:
                         os.unlink(each.name, dir_fd=self._folder)
-        size, count = sum(size for _, size, _ in found), len(found)
+        size, count = sum(size for _, size, _ in entries), len(entries)
         bounds = self._bounds
         if size > bounds.size or count > bounds.entries:
             most = bounds.size - bounds.size // SPARE, bounds.entries - bounds.entries // SPARE
-            for _, its_size, name in sorted(found):
+            for _, its_size, name in sorted(entries):
                 if size <= most[0] and count <= most[1]:
                     break
                 with contextlib.suppress(FileNotFoundError):
@@ -181,8 +181,8 @@ class CodeFolder:
         self._room = bounds.size - size
 
     def _tell(self, error: OSError) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if not self._is_silent:
+            self._is_silent = True
             log.warning(
                 "compiled code is not kept in %s, and made anew by each process: %s",
                 self._path, error.strerror,
@@ -207,12 +207,12 @@ def _checked(key: str) -> str:
     return key
 
 
-def _fault(found: os.stat_result) -> str:
+def _fault(about: os.stat_result) -> str:
     """Return why a file cannot be an entry; empty if it can."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(about.st_mode):
         return "it is no file"
-    if found.st_uid != os.geteuid():
-        return f"it belongs to the user {found.st_uid}"
-    if found.st_mode & 0o022:
-        return f"other users could write to it: its mode is {stat.S_IMODE(found.st_mode):o}"
+    if about.st_uid != os.geteuid():
+        return f"it belongs to the user {about.st_uid}"
+    if about.st_mode & 0o022:
+        return f"other users could write to it: its mode is {stat.S_IMODE(about.st_mode):o}"
     return ""

@@ -55,7 +55,7 @@ _used: list[CodeCache] = []
 
 
 def use_code_cache(cache: CodeCache | None) -> None:
-    """Have this process keep compiled code from now on.
+    """Make this process keep compiled code from now on.
 
     Args:
         cache: where; ``None`` to keep none.
@@ -80,12 +80,12 @@ def code_key(kind: str, *parts: str | bytes) -> str:
         >>> code_key("native", "a", "bc") == code_key("native", "ab", "c")
         False
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in (kind, *parts):
         data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big"))
-        found.update(data)
-    return found.hexdigest()
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def find_code(key: str) -> bytes | None:
@@ -143,7 +143,7 @@ def machine() -> str:
     except OSError:
         return ""
     named = (line.partition(":") for line in first.splitlines())
-    found = {name.strip(): value.strip() for name, _, value in named}
-    known = [found.get(name, "") for name in (*_OF_A_CPU, *_OF_AN_ARM)]
+    facts = {name.strip(): value.strip() for name, _, value in named}
+    known = [facts.get(name, "") for name in (*_OF_A_CPU, *_OF_AN_ARM)]
     cores = len(os.sched_getaffinity(0))  # among which XLA divides a function
     return "\n".join([platform.machine(), str(cores), *known]) if any(known) else ""

@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from mplang_cache.code_folder import Bounds, CodeFolder
+from mplang_cache.code_folder import CodeBounds, CodeFolder
 from mplang_cache.compiled_code import use_code_cache
 from mplang_cache.owner_files import read_or_make_key
 from mplang_core.ext import ConfigError
@@ -21,7 +21,7 @@ log = logging.getLogger("mplang.cache")
 
 @cache  # once a process
 def use_own_code_cache() -> None:
-    """Have this process, which is an analyst's own, keep compiled code in the analyst's files.
+    """Make this process, which is an analyst's own, keep compiled code in the analyst's files.
 
     That is ``mplang/compiled-code`` in ``$XDG_CACHE_HOME``, or what ``MPLANG_COMPILED_CODE`` names;
     with ``off`` none is kept. The key by which it is known again is in ``$XDG_STATE_HOME``.
@@ -37,7 +37,7 @@ def use_own_code_cache() -> None:
         raise ConfigError(f"{SIZE} is a number of bytes, such as 67108864, got {size!r}")
     if named and not os.path.isabs(named):
         raise ConfigError(f"{FOLDER} is an absolute path, or {OFF!r}, got {named!r}")
-    bounds = Bounds(size=int(size)) if size else Bounds()
+    bounds = CodeBounds(size=int(size)) if size else CodeBounds()
     try:
         folder = named or str(_home("XDG_CACHE_HOME", ".cache") / "mplang/compiled-code")
         key = read_or_make_key(str(_home("XDG_STATE_HOME", ".local/state") / "mplang/code.key"))

@@ -79,10 +79,10 @@ def read_or_make_key(path: str) -> bytes:
 def _read_key(path: str) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(file, "rb") as opened:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode):
             raise ConfigError(f"{path} is no key for compiled code: it is no file")
-        _check_own(found, path, "600")
+        _check_own(about, path, "600")
         key = opened.read(1 << 12)
     if len(key) < KEY:
         raise ConfigError(
@@ -92,14 +92,14 @@ def _read_key(path: str) -> bytes:
     return key
 
 
-def _check_own(found: os.stat_result, path: str, mode: str) -> None:
-    if found.st_uid != os.geteuid():
+def _check_own(about: os.stat_result, path: str, mode: str) -> None:
+    if about.st_uid != os.geteuid():
         raise ConfigError(
-            f"{path} belongs to the user {found.st_uid}, and compiled code is kept by the user "
+            f"{path} belongs to the user {about.st_uid}, and compiled code is kept by the user "
             f"{os.geteuid()}, who runs this process; name another place"
         )
-    if found.st_mode & 0o077:
+    if about.st_mode & 0o077:
         raise ConfigError(
-            f"{path} is open to other users: its mode is {stat.S_IMODE(found.st_mode):o}. What is "
+            f"{path} is open to other users: its mode is {stat.S_IMODE(about.st_mode):o}. What is "
             f"there may be theirs; empty it, and run  chmod {mode} {path}"
         )

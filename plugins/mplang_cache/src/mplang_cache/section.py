@@ -13,11 +13,11 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from mplang_cache.code_folder import Bounds, CodeFolder
+from mplang_cache.code_folder import CodeBounds, CodeFolder
 from mplang_cache.compiled_code import MAX_CODE, use_code_cache
 from mplang_cache.owner_files import open_own_folder, read_or_make_key
 from mplang_core.ext import ConfigError, StrictModel
@@ -27,15 +27,15 @@ MAX_WHY = 200  # characters that an engine may have in the log
 log = logging.getLogger("mplang.cache")
 
 Ask: TypeAlias = Callable[
-    [str, Mapping[str, Any], Sequence[int]], tuple[Mapping[str, Any], Sequence[int]]
+    [str, Mapping[str, object], Sequence[int]], tuple[Mapping[str, object], Sequence[int]]
 ]
 """Question of an engine: method, arguments and open files; returns fields and open files."""
 
-Answer: TypeAlias = tuple[dict[str, Any], Sequence[int], None]
+Answer: TypeAlias = tuple[dict[str, object], Sequence[int], None]
 """Answer of the front: fields, open files, and nothing to do afterwards."""
 
 
-class Asker(Protocol):
+class CodeAsker(Protocol):
     """Session whose engine asks."""
 
     @property
@@ -57,8 +57,8 @@ class CompiledCodeConfig(StrictModel):
 
     folder: str
     key_file: str | None = None
-    size: int = Field(default=Bounds().size, gt=0)
-    entries: int = Field(default=Bounds().entries, gt=0)
+    size: int = Field(default=CodeBounds().size, gt=0)
+    entries: int = Field(default=CodeBounds().entries, gt=0)
 
     def at(self, folder: str) -> CompiledCodeConfig:
         """Return it with paths that do not depend on the working directory.
@@ -70,14 +70,14 @@ class CompiledCodeConfig(StrictModel):
             ConfigError: the key lies in the folder.
         """
         base = os.path.abspath(folder)
-        place = os.path.normpath(os.path.join(base, self.folder))
-        key = os.path.normpath(os.path.join(base, self.key_file or f"{place}.key"))
-        if os.path.commonpath([place, key]) == place:
+        target = os.path.normpath(os.path.join(base, self.folder))
+        key = os.path.normpath(os.path.join(base, self.key_file or f"{target}.key"))
+        if os.path.commonpath([target, key]) == target:
             raise ConfigError("key_file lies in the folder, whose writer would have both")
-        return CompiledCodeConfig(**(self.model_dump() | {"folder": place, "key_file": key}))
+        return CompiledCodeConfig(**(self.model_dump() | {"folder": target, "key_file": key}))
 
 
-def read_config(fields: Any, folder: str) -> CompiledCodeConfig:
+def read_config(fields: object, folder: str) -> CompiledCodeConfig:
     """Return the section of a configuration.
 
     Args:
@@ -106,7 +106,7 @@ class CompiledCodeSection:
     It is a ``mplang_worker.ext.Section``, the entry point ``compiled_code`` of ``mplang.sections``.
     """
 
-    def read(self, fields: Any, folder: str) -> dict[str, Any]:
+    def read(self, fields: object, folder: str) -> dict[str, object]:
         """Return the fields of a :class:`CompiledCodeConfig`, with absolute paths.
 
         Args:
@@ -122,7 +122,7 @@ class CompiledCodeSection:
         """
         return read_config(fields, folder).model_dump(mode="json")
 
-    def front(self, fields: Any, worker: Mapping[str, Any]) -> CodeProvider:
+    def front(self, fields: object, worker: Mapping[str, object]) -> CodeProvider:
         """Return what answers engines.
 
         Args:
@@ -138,7 +138,7 @@ class CompiledCodeSection:
             raise ConfigError(f"field {NAME!r}: {error}") from None
 
     def engine(self, ask: Ask) -> AskedCode:
-        """Have this process, which is one coordinator's, keep its compiled code in the front.
+        """Make this process, which is one coordinator's, keep its compiled code in the front.
 
         Args:
             ask: asks the front.
@@ -162,13 +162,13 @@ class CodeProvider:
     def __init__(self, config: CompiledCodeConfig, party: str) -> None:
         self._key = read_or_make_key(str(config.key_file))
         self._folder = open_own_folder(config.folder)
-        self._bounds = Bounds(config.size, config.entries)
+        self._bounds = CodeBounds(config.size, config.entries)
         self._party = party
         self._of: dict[str, CodeFolder | None] = {}
         self._lock = threading.Lock()
 
     def answer(
-        self, asker: Asker, method: str, args: Mapping[str, Any], files: Sequence[int]
+        self, asker: CodeAsker, method: str, args: Mapping[str, object], files: Sequence[int]
     ) -> Answer:
         """Return or keep code of a coordinator.
 
@@ -252,7 +252,7 @@ class AskedCode:
         """
         self._answer("drop", {"key": key, "why": why})
 
-    def _answer(self, method: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _answer(self, method: str, args: Mapping[str, object]) -> Mapping[str, object]:
         return self._ask(method, args, ())[0]
 
 

@@ -59,7 +59,7 @@ def compile_text(text: str, visible: Sequence[Any]) -> bytes:
     return code
 
 
-def _compile(text: str, visible: Sequence[Any]) -> bytes:
+def _compile(text: str, visible: Sequence[object]) -> bytes:
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, list(visible))
     try:
         code: bytes = libspu.compile(source, _options())

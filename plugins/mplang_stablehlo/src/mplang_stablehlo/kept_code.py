@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jaxlib
 from jax._src import compiler
+from jaxlib import version as jaxlib_version, xla_client as xc
 from mplang_cache import code_key, drop_code, find_code, has_code_cache, keep_code, machine
 
 from mplang_stablehlo.module import parse_alone
@@ -35,7 +35,7 @@ def has_kept_code() -> bool:
 
 @contextlib.contextmanager
 def compiling(text: str) -> Iterator[None]:
-    """Have what JAX compiles in this thread be StableHLO text, whatever module it is given.
+    """Make what JAX compiles in this thread StableHLO text, whatever module it is given.
 
     Args:
         text: admitted StableHLO.
@@ -47,12 +47,11 @@ def compiling(text: str) -> Iterator[None]:
         _this_thread.text = None
 
 
-def _compile_or_load(
-    backend: Any, module: Any, devices: Any, options: Any, callbacks: Any, over: Any, *more: Any
-) -> Any:
+def _compile_or_load(*args: Any, **named: Any) -> xc.LoadedExecutable:
     text = getattr(_this_thread, "text", None)
     if text is None:
-        return _compile(backend, module, devices, options, callbacks, over, *more)
+        return _compile(*args, **named)
+    backend, _, devices, options, callbacks, over, *more = args
     key = _key(text, backend, options)
     code = find_code(key)
     if code is not None:
@@ -60,13 +59,14 @@ def _compile_or_load(
             return backend.deserialize_executable(code, over, options)
         except jax.errors.JaxRuntimeError as error:
             drop_code(key, f"XLA does not load it: {error}")
-    made = _compile(backend, parse_alone(text), devices, options, callbacks, over, *more)
+    module = parse_alone(text)
+    made = _compile(backend, module, devices, options, callbacks, over, *more, **named)
     keep_code(key, backend.serialize_executable(made))
     return made
 
 
-def _key(text: str, backend: Any, options: Any) -> str:
-    versions = jax.__version__, jaxlib.__version__, backend.platform, backend.platform_version
+def _key(text: str, backend: xc.Client, options: xc.CompileOptions) -> str:
+    versions = jax.__version__, jaxlib_version.__version__, backend.platform_version
     flags = (f"{name}={os.environ.get(name)}" for name in _FLAGS)
     return code_key("xla", text, options.SerializeAsString(), *versions, _MACHINE, *flags)
 
