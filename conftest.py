@@ -68,8 +68,10 @@ settings.load_profile("mplang")
 def pytest_configure() -> None:
     """Handle SIGINT, which a shell has its background processes, and their children, ignore.
 
-    What hosts keep (receipts) is not written to the home of whoever runs the tests.
+    What hosts keep (receipts) is not written to the home of whoever runs the tests, nor compiled
+    code: each process of a test compiles itself.
     """
+    os.environ.setdefault("MPLANG_COMPILED_CODE", "off")
     os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / f"mplang-state-{os.getuid()}")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Wheels of core, analysis and simulator, and nothing else: what a plugin author begins with."""
+"""Wheels of the core and the simulator, and nothing else: what a plugin author begins with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         ROOT,
         *(
             ROOT / "plugins" / name
-            for name in ("mplang_analysis", "mplang_passes", "mplang_simulator")
+            for name in ("mplang_analysis", "mplang_cache", "mplang_passes", "mplang_simulator")
         ),
     ]
     return make_environment(tmp_path_factory.mktemp("alone"), projects) / "python"
@@ -78,6 +78,7 @@ def test_nothing_but_the_packages_that_are_named_is_installed(python):
         "mplang-core",
         "mplang-core-stubs",
         "mplang-analysis",
+        "mplang-cache",
         "mplang-passes",
         "mplang-simulator",
     }

@@ -227,7 +227,8 @@ def test_all_that_is_wrong_in_a_file_is_told_at_once(tmp_path):
 
 def test_an_unknown_section_is_told_with_those_that_there_are():
     with pytest.raises(
-        ConfigError, match="no installed package has a section 'safe'; there are data, gate, "
+        ConfigError,
+        match="no installed package has a section 'safe'; there are compiled_code, data, gate, ",
     ) as raised:
         WorkerConfig(name="alice", safe={"password": "hunter2"})
     assert "hunter2" not in str(raised.value)

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
+from mplang_cache import use_own_code_cache
 from mplang_trace import ShownHost
 
 from mplang_core import ClusterSpec, Mask, Program
@@ -87,6 +88,7 @@ class Simulator(ShownHost):
         if timeout <= 0:
             raise ConfigError(f"the timeout is a positive number of seconds, got {timeout}")
         super().__init__(cluster_spec, mode)
+        use_own_code_cache()
         self.timeout = timeout
         self._data: Sequence[Any] = [None] * self.world_size
         self._sink = sink

@@ -17,8 +17,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from mplang_cache import code_key, find_code, has_code_cache, keep_code
+
 from mplang_core.ext import DamagedProcessError
-from mplang_spu.libspu import libspu
+from mplang_spu.libspu import libspu, version
 
 _ADVICE = (
     "That may have harmed the memory of this process: save what you need, and start it again; "
@@ -47,6 +49,17 @@ def compile_text(text: str, visible: Sequence[Any]) -> bytes:
     """
     if _failures:
         raise DamagedProcessError(f"libspu's compiler failed before: {_failures[0]}. {_ADVICE}")
+    if not has_code_cache():
+        return _compile(text, visible)
+    key = code_key("pphlo", text, *map(str, visible), version)
+    code = find_code(key)
+    if code is None:
+        code = _compile(text, visible)
+        keep_code(key, code)
+    return code
+
+
+def _compile(text: str, visible: Sequence[object]) -> bytes:
     source = libspu.CompilationSource(libspu.SourceIRType.STABLEHLO, text, list(visible))
     try:
         code: bytes = libspu.compile(source, _options())

@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -215,7 +215,7 @@ def _inherent(name: str) -> frozenset[str]:
 
 
 @functools.cache
-def _classes() -> Mapping[str, Any]:
+def _classes() -> Mapping[str, type]:
     found = (value for value in vars(stablehlo).values() if inspect.isclass(value))
     return {value.OPERATION_NAME: value for value in found if hasattr(value, "OPERATION_NAME")}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from jax._src.array import ArrayImpl
 from jax._src.config import trace_context
@@ -15,7 +14,7 @@ def jax_settings() -> Hashable:
     return found
 
 
-def is_fixed(value: Any) -> bool:
+def is_fixed(value: object) -> bool:
     """Return whether an object is an array of JAX, or one of its functions, such as a jitted one.
 
     Arrays of JAX are immutable; functions are taken not to change, as JAX itself takes them.

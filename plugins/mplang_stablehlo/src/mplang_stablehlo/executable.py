@@ -12,7 +12,8 @@ from jax._src import pjit
 from jax._src.interpreters import pxla
 
 from mplang_core import TensorType
-from mplang_stablehlo.module import parse_alone
+from mplang_stablehlo.kept_code import NOTHING, compiling, has_kept_code
+from mplang_stablehlo.module import parse, parse_alone
 
 _LOWERED = [
     each
@@ -51,8 +52,12 @@ def compile_for_xla(
     is_wide = jax.dtypes.canonicalize_dtype("float64") == "float64"
     lowered = copy.copy(_stand_in(tuple(takes), tuple(gives), is_wide))
     lowered._lowering = copy.copy(lowered._lowering)
-    lowered._lowering._hlo = parse_alone(text)  # type: ignore[attr-defined]
-    return lowered.compile()
+    if not has_kept_code():
+        lowered._lowering._hlo = parse_alone(text)  # type: ignore[attr-defined]
+        return lowered.compile()
+    lowered._lowering._hlo = parse(NOTHING)  # type: ignore[attr-defined]
+    with compiling(text):
+        return lowered.compile()
 
 
 @functools.lru_cache(maxsize=256)
