@@ -17,9 +17,10 @@ pytestmark = pytest.mark.needs("http")
 
 LINE = re.compile(r"\d+(\.\d+)?(e-\d+)? s, \d+(\.\d)? \w+, 2 parties$", re.M)
 SETUP = """\
-import os, signal, threading, time
+import os, signal, threading
 import numpy as np
 import mplang_core as mp
+from mplang_testing.waiting import wait_until
 cluster = mp.ClusterSpec.simple(2)
 
 def add(x):
@@ -31,8 +32,7 @@ def forever(x):
 
 def interrupt(host):
     def wait():
-        while host.at() is None or not any(each.op for each in host.progress()):
-            time.sleep(0.01)
+        wait_until(lambda: host.at() and any(each.op for each in host.progress()))
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=wait).start()
 """

@@ -131,9 +131,13 @@ def _shown_to() -> TextIO | None:
 
 
 def _size(count: int) -> str:
-    from rich.filesize import decimal
-
-    return decimal(count, precision=0 if count >= 10_000 else 1)
+    """Return a number of bytes with two digits or more, such as ``25 MB``."""
+    if count < 1000:
+        return f"{count} bytes"
+    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
+    while (unit := next(units)) != "TB" and size >= 999_500:
+        size /= 1000
+    return f"{size / 1000:.{0 if size >= 9_950 else 1}f} {unit}"
 
 
 # -- Ctrl-C
