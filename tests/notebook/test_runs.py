@@ -157,3 +157,25 @@ def test_a_script_tells_nothing_unless_it_is_asked_to(tmp_path):
 def test_the_prompt_tells_what_a_run_took():
     given = f"{SETUP}\nwith mp.Simulator(cluster) as sim: _ = mp.evaluate(sim, add, 1)\n\n"
     assert LINE.search(ends(sys.executable, "-i", given=given).stderr.replace("... ", ""))
+
+
+SECRET = """
+def product(x, y):
+    return mp.reveal(mp.device("SP0")(lambda a, b: a * b)(x, y))
+
+with mp.Simulator(cluster) as sim:
+    with mp.with_ctx(sim):
+        x, y = mp.put("P0", 2.0), mp.put("P1", 3.0)
+    mp.evaluate(sim, product, x, y)
+    with mp.record(sim):
+        mp.evaluate(sim, product, x, y)
+"""
+
+
+@pytest.mark.needs("spu")
+def test_what_a_simulator_does_not_count_is_said(tmp_path):
+    script = tmp_path / "demo.py"
+    script.write_text(f"{SETUP}\n{SECRET}")
+    first, second = ends(sys.executable, str(script), MPLANG_SUMMARY="always").stderr.splitlines()
+    assert "besides what protocols send" in first
+    assert LINE.fullmatch(second)
