@@ -17,9 +17,10 @@ pytestmark = pytest.mark.needs("http")
 
 LINE = re.compile(r"\d+(\.\d+)?(e-\d+)? s, \d+(\.\d)? \w+, 2 parties$", re.M)
 SETUP = """\
-import os, signal, threading, time
+import os, signal, threading
 import numpy as np
 import mplang_core as mp
+from mplang_testing.waiting import wait_until
 cluster = mp.ClusterSpec.simple(2)
 
 def add(x):
@@ -31,8 +32,7 @@ def forever(x):
 
 def interrupt(host):
     def wait():
-        while host.at() is None or not any(each.op for each in host.progress()):
-            time.sleep(0.01)
+        wait_until(lambda: host.at() and any(each.op for each in host.progress()))
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=wait).start()
 """
@@ -157,3 +157,25 @@ def test_a_script_tells_nothing_unless_it_is_asked_to(tmp_path):
 def test_the_prompt_tells_what_a_run_took():
     given = f"{SETUP}\nwith mp.Simulator(cluster) as sim: _ = mp.evaluate(sim, add, 1)\n\n"
     assert LINE.search(ends(sys.executable, "-i", given=given).stderr.replace("... ", ""))
+
+
+SECRET = """
+def product(x, y):
+    return mp.reveal(mp.device("SP0")(lambda a, b: a * b)(x, y))
+
+with mp.Simulator(cluster) as sim:
+    with mp.with_ctx(sim):
+        x, y = mp.put("P0", 2.0), mp.put("P1", 3.0)
+    mp.evaluate(sim, product, x, y)
+    with mp.record(sim):
+        mp.evaluate(sim, product, x, y)
+"""
+
+
+@pytest.mark.needs("spu")
+def test_what_a_simulator_does_not_count_is_said(tmp_path):
+    script = tmp_path / "demo.py"
+    script.write_text(f"{SETUP}\n{SECRET}")
+    first, second = ends(sys.executable, str(script), MPLANG_SUMMARY="always").stderr.splitlines()
+    assert "besides what protocols send" in first
+    assert LINE.fullmatch(second)

@@ -19,6 +19,10 @@ from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
+from mplang_analysis.shown_runs import (
+    ShownHost as ShownHost,
+    watched_by_a_person as watched_by_a_person,
+)
 from mplang_analysis.source_names import (
     is_source_name as is_source_name,
     kinds_of_names as kinds_of_names,

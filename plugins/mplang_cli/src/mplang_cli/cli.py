@@ -347,7 +347,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run an artifact, or a program from its source, and show its results."""
-    from mplang_trace import watched_by_a_person
+    from mplang_analysis.ext import watched_by_a_person
 
     from mplang_cli import artifact
     from mplang_cli.artifact.arguments import read_given

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
+from mplang_analysis.ext import ShownHost
 from mplang_cache import use_own_code_cache
-from mplang_trace import ShownHost
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from mplang_analysis import StorageUse, storage_of, texts_digest
-from mplang_trace import ShownHost
+from mplang_analysis.ext import ShownHost
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (

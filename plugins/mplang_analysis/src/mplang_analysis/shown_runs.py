@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TextIO
 
+from mplang_analysis.cost_model import sends_untold
 from mplang_core import Program
 from mplang_core.ext import ObservedHost, PartyState, caller
 
@@ -57,8 +58,10 @@ class ShownHost(ObservedHost):
         finally:
             _quiet.reset(token)
         if to is not None:
-            took = time.perf_counter() - begin
-            print(summary(took, before, self.progress(), self.names), file=to, flush=True)
+            took, states = time.perf_counter() - begin, self.progress()
+            # a simulator's parties are linked in memory by their protocols, unless it records
+            partly = self.compares and self.observe is None and sends_untold(program)
+            print(summary(took, before, states, self.names, partly), file=to, flush=True)
         return results
 
     def evaluate_step(self, program: Program, inputs: Sequence[object]) -> list[object]:
@@ -74,7 +77,11 @@ class ShownHost(ObservedHost):
 
 
 def summary(
-    seconds: float, sent_before: int, states: Sequence[PartyState], names: Sequence[str]
+    seconds: float,
+    sent_before: int,
+    states: Sequence[PartyState],
+    names: Sequence[str],
+    partly: bool = False,
 ) -> str:
     """Return what a run took, in one line.
 
@@ -83,6 +90,7 @@ def summary(
         sent_before: bytes that the parties had sent before it.
         states: the states of the parties after it.
         names: their names.
+        partly: whether protocols have sent what is not counted.
 
     Example:
         >>> summary(0.64, 0, [PartyState()] * 3, ["a", "b", "c"])
@@ -95,7 +103,8 @@ def summary(
     parts = [f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s", parties]
     if len(hidden) == len(states):
         return f"{', '.join(parts)}; none is observable, so bytes are not known"
-    parts.insert(1, _size(max(0, sent_bytes(states) - sent_before)))
+    sent = _size(max(0, sent_bytes(states) - sent_before))
+    parts.insert(1, f"{sent} besides what protocols send" if partly else sent)
     if not hidden:
         return ", ".join(parts)
     one = len(hidden) == 1
@@ -131,9 +140,13 @@ def _shown_to() -> TextIO | None:
 
 
 def _size(count: int) -> str:
-    from rich.filesize import decimal
-
-    return decimal(count, precision=0 if count >= 10_000 else 1)
+    """Return a number of bytes with two digits or more, such as ``25 MB``."""
+    if count < 1000:
+        return f"{count} bytes"
+    size, units = float(count), iter(("kB", "MB", "GB", "TB"))
+    while (unit := next(units)) != "TB" and size >= 999_500:
+        size /= 1000
+    return f"{size / 1000:.{0 if size >= 9_950 else 1}f} {unit}"
 
 
 # -- Ctrl-C
