@@ -1,4 +1,4 @@
-"""Executables: what JAX needs to make one does not stay, and what users compiled does."""
+"""Executables: what stays of making one, what users compiled, and how long XLA may take."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from mplang_stablehlo import executable
+from mplang_stablehlo.executable import is_quick
 from mplang_stablehlo.ext import compile_for_xla, parse
 from mplang_stablehlo.module import RENEWED, parse_alone
 
@@ -98,3 +101,50 @@ def test_functions_with_and_without_64_bits_are_kept_apart():
         with jax.enable_x64(wide):
             (found,) = compiled(3)(np.ones(8, np.float32))
         assert (found.dtype, float(found[0])) == (np.float32, 3.0)
+
+
+# -- how long XLA may take
+
+
+def text_of(fn, *args) -> str:
+    return jax.jit(fn).lower(*args).as_text()
+
+
+@pytest.mark.parametrize(
+    ("fn", "size", "quick"),
+    [
+        (lambda x: jnp.sin(x) * x + 1, 30, True),
+        (lambda x: x / x.max(), 16_384, True),
+        (lambda x: x + 1, 16_385, False),
+        (lambda x: jnp.zeros((200, 100)) + x[0], 3, False),
+        (lambda x: x @ x, 30, False),
+        (lambda x: jax.lax.fori_loop(0, 100, lambda i, y: y * x, x), 3, False),
+        (lambda x: x.at[jnp.array([0])].add(1.0), 30, False),
+    ],
+)
+def test_small_functions_without_loops_are_compiled_quickly(fn, size, quick):
+    assert is_quick(text_of(fn, np.ones(size, np.float32))) is quick
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: jnp.sin(x) * x + jnp.exp(-x) / (1 + x * x),
+        lambda x: (x - x.mean()) / x.std(),
+        lambda x: jnp.sort(jax.nn.softmax(x)),
+        lambda x: (x * 1000).astype("int32") // 7 % 5,
+    ],
+)
+def test_what_is_compiled_quickly_is_as_exact(fn, monkeypatch):
+    x = np.random.default_rng(0).uniform(-3, 3, 1000).astype(np.float32)
+    with jax.enable_x64(True):
+        (exact,) = jax.tree.leaves(fn(jnp.asarray(x, "float64")))
+    kind = TensorType("i32" if exact.dtype.kind == "i" else "f32", (1000,))
+    results = []
+    for quick in (True, False):
+        monkeypatch.setattr(executable, "is_quick", lambda text, quick=quick: quick)
+        compiled = compile_for_xla(text_of(fn, x), [TensorType("f32", (1000,))], [kind])
+        results.append(np.asarray(compiled(x)[0]))
+    for each in results:
+        np.testing.assert_allclose(each, exact, rtol=3e-6, atol=3e-7)
+    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-7)

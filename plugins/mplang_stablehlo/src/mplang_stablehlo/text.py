@@ -7,6 +7,7 @@ stack, and takes quadratic time for long ones.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import string
 import threading
@@ -81,6 +82,7 @@ _known: OrderedDict[bytes, Facts] = OrderedDict()  # by digest, since code may b
 _lock = threading.Lock()
 
 
+@functools.lru_cache(maxsize=1)  # it is asked for the signature of a code, and then for the code
 def read(code: bytes, largest: int = MAX_CODE) -> str:
     """Decompress a code, and check the limits that a parser needs.
 
