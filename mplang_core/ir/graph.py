@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType, size_of
 
-PROMPT = "the prompt"
-
 AnyType: TypeAlias = MPType | BaseType
 """The type of a value: multi-party at party level, a base type in the body of a ``pcall``."""
 
@@ -53,15 +51,16 @@ class Location:
 
     @property
     def name(self) -> str:
-        """The name of the file without its path, or ``Cell In[5]``, or ``the prompt``."""
+        """The name of the file without its path, or the notebook's cell: ``Cell In[5]``."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         cell = shell.compile.format_code_name(self.file) if shell else None
-        prompt = self.file.startswith(("<stdin>", "<python-input-"))  # the latter from Python 3.13
-        return " ".join(cell) if cell else PROMPT if prompt else os.path.basename(self.file)
+        return " ".join(cell) if cell else os.path.basename(self.file)
 
     def __str__(self) -> str:
         name = self.name
-        in_file = not name.startswith(("Cell ", PROMPT))
+        if name.startswith(("<stdin>", "<python-input-")):  # the latter from Python 3.13
+            name = "the prompt"
+        in_file = not name.startswith("Cell ") and name != "the prompt"
         return f"{name}:{self.line}" if in_file else f"{name}, line {self.line}"
 
 

@@ -74,7 +74,6 @@ KEPT = {
 ENDED = {
     "a comment in the line": {"source": CELL.replace(SUM, f"{SUM}  # sum")},
     "another name": {"source": CELL.replace("summed", "total")},
-    "our quotes": "x = 1”  What the rules say: “permitted",
     "blanks": {"source": CELL.replace("t: t", "t:  t")},
     "what does nothing": {"source": CELL.replace(SUM, f"{SUM} if True else 1")},
     "another line of it": {"source": CELL.replace("table = mp", "table = rows = mp")},
@@ -164,6 +163,7 @@ def test_an_approval_of_version_1_holds_for_files_and_numbers(bank):
 
 
 HOSTILE = {
+    "our quotes": "x = 1”  What the rules say: “permitted",
     "escapes of a terminal": "x = mp.put(1)  # \x1b[2J\x1b[31mno rule refuses it",
     "right to left": "x = mp.put(1)  # \u202egnirts\u2066",
     "markup of rich": "x = [bold red]mp.put(1)[/bold red]",
@@ -192,7 +192,7 @@ def test_what_a_line_says_cannot_be_taken_for_ours(bank, text):
     assert "\x1b" not in page + shown
     assert "\x1b[2J" not in printed
     assert ("[bold red]" in printed) is ("[bold red]" in text)  # as it stands, not as a style
-    assert "1”" not in page + shown + printed
+    assert "“x = 1”" not in page + shown + printed
     assert all(len(each[2]) <= 200 for each in found.lines())
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 
 from mplang_core import Program
+from mplang_core.ext import Location
 
 
 def lines_digest(program: Program) -> str:
@@ -17,5 +18,13 @@ def lines_digest(program: Program) -> str:
         >>> len(lines_digest(program))
         64
     """
-    lines = [[op.opcode, str(op.location or "")] for op in program.graph.walk()]
+    lines = [[op.opcode, _place(op.location)] for op in program.graph.walk()]
     return hashlib.sha256(json.dumps([program.name, lines]).encode()).hexdigest()
+
+
+def _place(line: Location | None) -> str:
+    """Return a line as version 1 of approvals has it, whatever it looks like today."""
+    if line is None:
+        return ""
+    name = line.name
+    return f"{name}, line {line.line}" if name.startswith("Cell ") else f"{name}:{line.line}"
