@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mplang_core.display import Displayed
 from mplang_core.printable import printable
 
 HEADINGS = {
@@ -56,8 +56,8 @@ class Advice:
         return "\n".join([f"{printable(self.text)}; {head}", *change])
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+@dataclass(frozen=True, slots=True, repr=False)
+class Refusal(Displayed):
     """One thing of a program that a party refuses. Notebooks show it as a table.
 
     Attributes:
@@ -130,14 +130,10 @@ class Refusal:
             if text:
                 yield name, printable(text)
 
-    def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{name}</th><td>{_cell(value)}</td></tr>" for name, value in self._rows())
-        items = "".join(map(_item, self.advice))
-        advice = f"<p>What can be changed:</p><ul>{items}</ul>" if items else ""
-        return f"<p><b>{_cell(self._title)}</b></p><table>{''.join(rows)}</table>{advice}"
+    __repr__ = __str__
 
 
-class Refusals(tuple[Refusal, ...]):
+class Refusals(Displayed, tuple[Refusal, ...]):
     """Refusals of an error, in the order of the program. Notebooks show them as tables.
 
     Example:
@@ -151,15 +147,4 @@ class Refusals(tuple[Refusal, ...]):
     def __str__(self) -> str:
         return "\n\n".join(map(str, self))
 
-    def _repr_html_(self) -> str:
-        return "<hr>".join(each._repr_html_() for each in self)
-
-
-def _cell(text: str) -> str:
-    return f"<bdi>{html.escape(text)}</bdi>"
-
-
-def _item(advice: Advice) -> str:
-    change = html.escape(printable(advice.change, keep="\n"))
-    text = f"{_cell(printable(advice.text))}; {_cell(advice.heading)}"
-    return f"<li>{text}{f':<pre>{change}</pre>' if change else ''}</li>"
+    __repr__ = __str__

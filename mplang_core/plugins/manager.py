@@ -23,6 +23,7 @@ from mplang_core.device import (
     joint_runs,
     transfers,
 )
+from mplang_core.display import DISPLAYS, Displayed
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
@@ -44,7 +45,7 @@ DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.work
 SECTIONS, CONTROL = "mplang.sections", "mplang.control"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS, CONTROL)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS, CONTROL, DISPLAYS)
 HOOKED = (BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """Groups whose entry points name a module with hooks; those of others name an object."""
 FURTHER = "mplang.groups"  # its names are those of groups of packages, after "mplang."
@@ -291,6 +292,7 @@ class PluginManager:
         def by_prefix(name: str) -> None:
             self.load(name.partition(".")[0], FRONTENDS, KERNELS)
 
+        Displayed.find_display = staticmethod(functools.partial(self.entry, DISPLAYS))
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)
