@@ -13,7 +13,9 @@ _LIGHT, _DARK = "#b3140c", "#ff8f84"
 
 STYLE = f"""
 .mplang {{ --mplang-alert: {_LIGHT}; container-type: inline-size; line-height: 1.4; }}
-@media (prefers-color-scheme: dark) {{ .mplang {{ --mplang-alert: {_DARK}; }} }}
+@supports (color: light-dark(red, red)) {{
+  .mplang {{ --mplang-alert: light-dark({_LIGHT}, {_DARK}); }}
+}}
 :is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .mplang
   {{ --mplang-alert: {_DARK}; }}
 :is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .mplang
@@ -26,6 +28,10 @@ STYLE = f"""
 .mplang .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 .mplang .alert, .mplang tr.alert td {{ color: var(--mplang-alert); font-weight: bold; }}
 .mplang tr.alert td:first-child {{ border-left: 4px solid var(--mplang-alert); }}
+@container (max-width: 600px) {{
+  .mplang table {{ font-size: .9em; }}
+  .mplang th, .mplang td {{ padding: .2em .4em; }}
+}}
 .mplang summary {{ cursor: pointer; }}
 .mplang pre {{ overflow-x: auto; margin: .3em 0; background: none; color: inherit; }}
 .mplang svg {{ display: block; max-width: 100%; height: auto; }}
@@ -35,7 +41,12 @@ STYLE = f"""
   .mplang svg.narrow {{ display: block; }}
 }}
 """
-"""Style of a fragment. Ink is that of the page around it; red comes with bold type, and a bar."""
+"""Style of a fragment, whose ink is that of the page around it.
+
+Red comes with bold type and a bar, for who does not see it. Whether the page is dark is told by
+its ``color-scheme``, or by what notebooks and themes write on it; a system that is dark around a
+page that is not would give pale letters on white.
+"""
 
 PAGE_STYLE = (
     STYLE
