@@ -180,8 +180,7 @@ class Device(Displayed):
     def __str__(self) -> str:
         return f"{self.name} ({self.kind.name} of {self.mask})"
 
-    def __repr__(self) -> str:
-        return f"<Device {self}>"
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)

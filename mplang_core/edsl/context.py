@@ -211,8 +211,6 @@ class MPContext(ContextBound, ABC):
 given_catalogue: ContextVar[Any] = ContextVar("mplang_catalogue", default=None)
 """The catalogue by which programs are traced now, in place of that of their host."""
 
-LONGEST_TYPE = 200  # characters of a type in the text of a value
-
 _current: ContextVar[MPContext | None] = ContextVar("mplang_context", default=None)
 
 
@@ -386,10 +384,8 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
     def __str__(self) -> str:
         base, mask = self.base_type, getattr(self.type, "pmask", "a party")
         form = {Form.PLAIN: "", Form.SHARE: "secret "}.get(base.form, f"{base.form.value} ")
-        kind = str(getattr(base, "plain", base))
-        short = kind if len(kind) <= LONGEST_TYPE else f"{kind[: LONGEST_TYPE - 1]}…"
-        where = "parties that the run decides" if mask is None else mask
-        return f"{form}{short} at {where if self.device is None else self.device.name}"
+        where = self.device.name if self.device is not None else mask or "whom the run decides"
+        return f"{form}{getattr(base, 'plain', base)!s:.200} at {where}"
 
     def __repr__(self) -> str:
         return f"<{self}>"

@@ -12,6 +12,7 @@ from mplang_analysis.interval_analysis import Finding, Numbers
 from mplang_analysis.op_ranges import NumberStatus
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.range_inputs import Basis, Given, Key, given
+from mplang_analysis.records import Records
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
 
@@ -92,7 +93,7 @@ class Ranges(Report):
     @property
     def alerts(self) -> tuple[RangeRow, ...]:
         """The rows whose engine may not hold the numbers."""
-        return tuple(row for row in self.rows if row.status in ALERTS)
+        return Records(row for row in self.rows if row.status in ALERTS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -145,7 +146,7 @@ def ranges(
     found = program_of(program)
     names, inputs = given(program, declared or {}, sample)
     numbers = Numbers(found, inputs)
-    return Ranges(found.name, tuple(_rows(names, inputs, numbers)))
+    return Ranges(found.name, Records(_rows(names, inputs, numbers)))
 
 
 def _rows(names: Sequence[str], inputs: Sequence[Given], numbers: Numbers) -> Iterator[RangeRow]:

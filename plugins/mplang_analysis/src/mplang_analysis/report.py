@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from mplang_analysis.html_page import fragment, page
@@ -32,7 +32,20 @@ class Part(Protocol):
         """Return it as an element of HTML, all texts escaped."""
 
 
-class Paragraphs:
+class Shown:
+    """Base class of parts that show themselves also without a report."""
+
+    __slots__ = ()
+    text: Callable[[], str]
+
+    def __repr__(self) -> str:
+        return clipped(self.text(), ALL)
+
+    def _repr_html_(self) -> str:
+        return sections([self])  # type: ignore[list-item]
+
+
+class Paragraphs(Shown):
     """Sentences, ready to be shown: a list below its title, or one text below the other.
 
     Args:
@@ -74,7 +87,7 @@ class Paragraphs:
         return f"<p><b>{isolated(self.title)}</b></p><ul>{items}</ul>"
 
 
-class TextTable:
+class TextTable(Shown):
     """A table, ready to be shown.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis import Rows
-from mplang_analysis.ext import isolated
+from mplang_analysis.ext import fragment, isolated
 
 from mplang_core.ext import printable
 
@@ -83,17 +83,17 @@ class Grid:
             "<tr>" + "".join(f"<th>{isolated(text)}</th>" for text in line) + "</tr>"
             for line in self._heads()
         )
-        sides = ["right" if right else "left" for right in self._right()]
+        sides = [' class="number"' if right else "" for right in self._right()]
         body = "".join(
             "<tr>"
             + "".join(
-                f'<td style="text-align:{side}">{isolated(text)}</td>'
+                f"<td{side}>{isolated(text)}</td>"
                 for text, side in zip(self._texts(row), sides, strict=True)
             )
             + "</tr>"
             for row in self.rows
         )
-        return (
+        return fragment(
             f"<table><thead>{heads}</thead><tbody>{body}</tbody></table>"
             f"<p>{isolated(printable(self.caption))}</p>"
         )
