@@ -17,7 +17,7 @@ from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph, Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, Form, MPType, TableType, TensorType, array_of
+from mplang_core.types import BaseType, Form, MPType, TensorType, array_of
 
 
 class Cluster(Protocol):

@@ -21,8 +21,8 @@ import mplang_core as mp
 from mplang_core import analysis
 
 DEMO = pytest.param("demo", marks=pytest.mark.needs("spu", "jax"))
-TAGS = "bdi html head meta title style body section p b ul li table caption thead tbody tr th td div span"
-TAGS += " details summary"
+TAGS = "bdi html head meta title style body section p b ul li table caption thead tbody tr th td"
+TAGS += " div span details summary"
 SHAPES = "svg rect text line circle polygon"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -166,7 +166,9 @@ def boxes(root):
             case "text":
                 x, y = number["x"], number["y"]
                 texts.append((x, y - 9, x + number["textLength"], y + 2))
-            case "line" if number["y1"] != number["y2"] or at["stroke"] != PALE:  # none between steps
+            case "line" if (
+                number["y1"] != number["y2"] or at["stroke"] != PALE
+            ):  # none between steps
                 xs, ys = (sorted(number[f"{a}{i}"] for i in (1, 2)) for a in "xy")
                 shapes.append((xs[0], ys[0], xs[1], ys[1]))
             case "circle":

@@ -117,7 +117,11 @@ def test_every_type_is_shown():
         "1970-01-01 00:00:00.000000001",
     ):
         assert f"<bdi>{text}</bdi>" in html
-    assert view(found.slice(0, 0))._repr_html_().endswith("<p><bdi>0 rows of 12 columns</bdi></p>")
+    assert (
+        view(found.slice(0, 0))
+        ._repr_html_()
+        .endswith("<p><bdi>0 rows of 12 columns</bdi></p></div>")
+    )
 
 
 def test_what_mp_put_takes_is_shown_and_nothing_else():

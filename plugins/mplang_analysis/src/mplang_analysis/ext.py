@@ -25,6 +25,7 @@ from mplang_analysis.source_names import (
     kinds_of_names as kinds_of_names,
 )
 from mplang_analysis.storage import Action as Action, use_of as use_of
+from mplang_analysis.turns import turn_of as turn_of
 from mplang_analysis.type_size import payload as payload
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of
 from mplang_analysis.words import (

@@ -18,6 +18,9 @@ LEGEND = (
     "protected, as a share is."
 )
 
+ENDS = {"input": "\0input", "output": "\0output"}
+"""Kinds of nodes that are at no line, and what stands for a line of theirs."""
+
 
 def flow_of(view: GraphView) -> Picture:
     """Return the picture of a view; what a line does several times is drawn once, with a count."""
@@ -50,10 +53,13 @@ class _Flow:
         self.taken: dict[int, Edge] = {edge.target: edge for edge in view.edges}
         self.lines: dict[str, list[Node]] = defaultdict(list)
         for node in view.nodes:
-            self.lines["" if node.kind == "input" else node.line].append(node)
+            self.lines[ENDS.get(node.kind, node.line)].append(node)
+        if "\0output" in self.lines:
+            self.lines["\0output"] = self.lines.pop("\0output")  # the last ones
 
     def marks(self) -> Iterator[Mark]:
-        for line, nodes in self.lines.items():
+        for key, nodes in self.lines.items():
+            line = "" if key in ENDS.values() else key
             counted = Counter(filter(None, (self.mark(line, node) for node in nodes)))
             waiting: list[Mark] = []  # what the same parties run one after the other is one mark
             for mark, count in counted.items():
@@ -85,7 +91,8 @@ class _Flow:
         lanes = tuple(self.lane[rank] for rank in node.parties if rank in self.lane)
         if node.kind == "join" or not lanes:
             return None
-        return Mark(line, "run", None, lanes, printable(node.label + suffix))
+        label = node.kind if node.kind in ENDS else node.label
+        return Mark(line, "run", None, lanes, printable(label + suffix))
 
 
 def _joined(marks: Sequence[Mark]) -> Mark:

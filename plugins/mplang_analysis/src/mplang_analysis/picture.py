@@ -28,7 +28,7 @@ class Picture(Diagram):
         return picture_text.RichPicture(self)
 
     def html(self) -> str:
-        """Return the picture as HTML: inline SVG that loads nothing, for wide and narrow columns."""
+        """Return the picture as HTML: inline SVG for wide and narrow columns."""
         return picture_svg.draw(self)
 
     def svg(self) -> str:

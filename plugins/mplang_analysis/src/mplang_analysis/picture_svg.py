@@ -194,7 +194,8 @@ class _Below(_Beside):
             drawn.append(svg.text(MARGIN, y + LINE + 2, shown, INK, "bold"))
             y += (LINE + 6) * bool(shown)
         drawn += [
-            svg.stroke((self.x(lane), y), (self.x(lane), y + LINE + 8)) for lane in range(self.lanes)
+            svg.stroke((self.x(lane), y), (self.x(lane), y + LINE + 8))
+            for lane in range(self.lanes)
         ]
         drawn += self.mark(mark, y + LINE)
         y += LINE + 8

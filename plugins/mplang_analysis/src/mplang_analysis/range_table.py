@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mplang_analysis.interval import Interval
 from mplang_analysis.interval_analysis import Finding, Numbers
@@ -45,6 +45,12 @@ class RangeRow:
     interval: Interval
     basis: Basis
     status: NumberStatus
+    HEADS: ClassVar[Sequence[str]] = COLUMNS
+
+    @property
+    def alert(self) -> bool:
+        """Whether its engine may not hold the numbers."""
+        return self.status in ALERTS
 
     @property
     def largest(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from mplang_analysis.rows import Rows
+from mplang_analysis.report import TextTable
 
 T = TypeVar("T")
 LONGEST = 30  # characters of a cell; the record has all of it
@@ -24,20 +24,24 @@ class Records(tuple[T, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return repr(self._rows())
+        return repr(self._table())
 
     def _repr_html_(self) -> str:
-        return self._rows()._repr_html_()
+        return self._table()._repr_html_()
 
-    def _rows(self) -> Rows:
-        names = [each.name for each in _fields(self[0])] if self else []
-        return Rows({name: _short(getattr(each, name)) for name in names} for each in self)
+    def _table(self) -> TextTable:
+        if not self:
+            return TextTable("", ["no rows"], [])
+        first: Any = self[0]
+        if hasattr(first, "HEADS"):  # as its report shows it
+            red = [i for i, each in enumerate(self) if each.alert]  # type: ignore[attr-defined]
+            texts = [each.texts() for each in self]  # type: ignore[attr-defined]
+            return TextTable("", first.HEADS, texts, red)
+        names = [each.name for each in fields(first) if each.repr]
+        rows = [[_text(getattr(each, name)) for name in names] for each in self]
+        return TextTable("", names, rows)
 
 
-def _short(value: Any) -> str:
+def _text(value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _fields(record: Any) -> list[Any]:
-    return [each for each in fields(record) if each.repr]

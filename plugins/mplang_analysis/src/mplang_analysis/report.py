@@ -264,7 +264,9 @@ class Report(ABC):
         return clipped(text, ALL)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(clipped(colored(self.rich(drawings=False)), ALL) or repr(self))  # what IPython shows in a terminal
+        printer.text(
+            clipped(colored(self.rich(drawings=False)), ALL) or repr(self)
+        )  # what IPython shows in a terminal
 
     def _repr_html_(self) -> str:
         return sections(self.parts())

@@ -22,7 +22,6 @@ HOST = "#eeeeee"
 """Fill colors of parties, which repeat, and of the host."""
 
 
-
 def element(label: str, name: str, wide: float, high: float, body: str) -> str:
     """Return the element ``svg``.
 

@@ -8,11 +8,13 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
+from mplang_analysis.ext import turn_of
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
@@ -220,7 +222,7 @@ class Simulator(ObservedHost):
 
     def progress(self) -> list[PartyState]:
         """Return the current state of each party; link statistics start at the last failure."""
-        return [worker.state() for worker in self._parties.workers]
+        return [replace(each.state(), turn=turn_of(each)) for each in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         read = getattr(value, "__mplang_fetch__", None)  # of what is read when it is used

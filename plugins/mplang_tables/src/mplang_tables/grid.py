@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
     return escaped if len(escaped) <= LONGEST else escaped[: LONGEST - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Grid:
     """Rows of texts beneath names and types of columns. All of them are shown escaped.
 
@@ -68,6 +68,8 @@ class Grid:
             for line in zip(*columns[:count], strict=True)
         ]
         return "\n".join([*lines, self._caption(count)])
+
+    __repr__ = __str__
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield what rich shows; no text is read as markup."""

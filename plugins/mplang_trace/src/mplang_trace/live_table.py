@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mplang_analysis import TextTable
+from mplang_analysis.ext import turn_of
 
 from mplang_core.ext import ObservedHost, PartyState, SimpHost
-from mplang_trace.host_work import busy_with, turn_of
+from mplang_trace.host_work import busy_with
 from mplang_trace.long_ops import LongOps
 from mplang_trace.screens import Place, place_of
 
@@ -31,10 +32,10 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
 
     The table has a row per party: its state, its current op with the line and, of a long one such
     as a query, the seconds since it was first seen there, and the bytes that it sent and received.
-    The row of the host tells what it compiles, seals or fetches, and the turn of a loop: ``turn 7``,
-    or ``7 of 20`` of a loop that was unrolled. Of an op that takes longer than ten seconds and
-    whose costs can be told, as one of an SPU, it says how far it is. The table disappears when
-    nothing runs any more.
+    The row of the host tells what it compiles, seals or fetches. A loop has its turn, ``turn 7``, or
+    ``7 of 20`` where it was unrolled. Of an op that takes longer than ten seconds and whose costs
+    can be told, as one of an SPU, it says how far it is. The table disappears when nothing runs any
+    more.
 
     Args:
         host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
@@ -140,7 +141,8 @@ def _table(
             rows.append([name, state.state, "not observable", "", "", ""])
             continue
         received = sum(link.received for link in state.links.values())
-        line = (state.location or "") + _since(host, name, state, took, sum(sent.values()), seen)
+        since = _since(host, name, state, took, sum(sent.values()), seen)
+        line = _with(state.location or "", state.turn, since)
         rows.append(
             [name, state.state, state.op or "", line, decimal(sent[name]), decimal(received)]
         )
@@ -152,9 +154,15 @@ def _host_row(host: ObservedHost, thread: int | None) -> list[str]:
     at = host.at()
     if at is not None:
         line, turn = str(at.location or ""), turn_of(host)
-        return ["host", "running", at.opcode, f"{line} ({turn})" if turn else line, "", ""]
+        return ["host", "running", at.opcode, _with(line, turn), "", ""]
     work, line = busy_with(thread) if thread is not None else ("", "")
     return ["host", work or "idle", "", line, "", ""]
+
+
+def _with(line: str, *told: str) -> str:
+    """Return a line with what is told of it."""
+    words = ", ".join(filter(None, told))
+    return f"{line} ({words})" if words else line
 
 
 def _sent(state: PartyState) -> int:
@@ -171,4 +179,4 @@ def _since(
     if passed < LONG:
         return ""
     progress = seen.long_ops.progress(host, state, passed, moved)
-    return f" ({passed:.0f} s{', ' * bool(progress)}{progress})"
+    return ", ".join(filter(None, [f"{passed:.0f} s", progress]))

@@ -57,10 +57,7 @@ def parts_of(recording: Recording) -> Sequence[Part]:
         [names[sender], names[receiver], f"{use.messages:,}", f"{use.bytes:,}"]
         for (sender, receiver), use in recording.links().items()
     ]
-    told = (
-        "recording.save(“out.json”) writes a trace for ui.perfetto.dev; recording.spans has all "
-        "spans."
-    )
+    told = "recording.save('out.json') writes a trace for ui.perfetto.dev; recording.spans has all."
     lost = f"{recording.dropped:,} more spans were dropped." if recording.dropped else ""
     return [
         TextTable("Programs", ["program", "seconds", ""], programs, failed),

@@ -47,9 +47,7 @@ def show_device(device: Device) -> str:
     return sections([TextTable(title, ["device", "kind", "parties", "settings"], [row])])
 
 
-def _device(
-    name: str, kind: str, members: Sequence[str], settings: Mapping[str, Any]
-) -> list[str]:
+def _device(name: str, kind: str, members: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     known = device_kinds.peek(kind)
     model = known.config if known is not None else None
     secret = model.secret if model is not None else frozenset()

@@ -43,7 +43,9 @@ def show_compiled(function: CompiledFunction[Any]) -> str:
     """Return a compiled function as HTML: what it was traced for."""
     traces = function.traces
     if not traces:
-        return sections([Paragraphs([f"{function!r}: it is traced when it gets arguments."])])
+        return sections(
+            [Paragraphs([f"{quoted(function.fn.__name__)} is traced when it gets its arguments."])]
+        )
     parts = [part for each in traces for part in _traced(each)]
     return sections([*parts, Paragraphs([MORE])])
 
