@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench wheels changelog clean
+.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench docs docs-serve wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -179,10 +179,23 @@ test-versions: wheels ## release: run the smoke tests on the lowest and highest 
 changelog: $(VENV)/.release ## release: collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
 
-lint: setup ## change: format, style, types, layers, public names, waiting in tests, costs
+docs: $(VENV)/.docs ## change: build the site in .build/site/out, without a network, its pages and their programs checked (two minutes)
+	@$(BIN)/python docs/site/assemble.py .build/site
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site .build/site/source .build/site/out
+
+docs-serve: docs ## change: build the site, and serve it at http://localhost:8000
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory .build/site/out 8000
+
+$(VENV)/.docs: $(STAMP)
+	@echo "==> installing what builds the site"
+	@$(BIN)/python -m pip install $(PIP) --no-build-isolation -e ".[docs]"
+	@touch $@
+
+lint: setup ## change: format, style, types, spelling, layers, public names, waiting in tests, costs
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(SOURCES)
+	@$(BIN)/codespell $(SOURCES) *.md docs changes plugins/*/README.md examples/*/README.md
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/architecture/core_size.py
 	@$(BIN)/python tests/architecture/breaking_changes.py

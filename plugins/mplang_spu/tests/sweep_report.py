@@ -148,7 +148,7 @@ def _of_module(module: str, of: Mapping[str, Mapping[str, list[Mapping[str, Any]
     alike: dict[tuple[str, ...], list[str]] = collections.defaultdict(list)
     for name, by_dtype in sorted(of.items()):
         alike[_row(by_dtype)].append(f"`{name.removeprefix(module + '.')}`")
-    lines = [f"### {module}\n", "| functions | run on | off on | at edges, off on | refused |"]
+    lines = [f"## {module}\n", "| functions | run on | off on | at edges, off on | refused |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for row, names in sorted(alike.items(), key=lambda each: each[1]):
         lines.append(f"| {', '.join(names)} | {' | '.join(row)} |")
@@ -186,7 +186,7 @@ def _types(names: Iterable[str]) -> str:
 def _list(title: str, names: Iterable[str]) -> str:
     if not names:
         return ""
-    return f"### {title}\n\n{', '.join(f'`{name}`' for name in sorted(names))}.\n\n"
+    return f"## {title}\n\n{', '.join(f'`{name}`' for name in sorted(names))}.\n\n"
 
 
 def write_page(found: Mapping[Key, Mapping[str, Any]]) -> None:

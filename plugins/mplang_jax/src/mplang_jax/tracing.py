@@ -52,6 +52,7 @@ class TracedFunction:
         self._fn, self._signature, self._types = fn, signature, operands
         self.operands = len(operands)
         self.out_tree: Any = None
+        self._stage: Any = None
         wide = any(kind.dtype.is_64bit for kind in operands)
         self.jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
         if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
@@ -120,10 +121,14 @@ class TracedFunction:
             return self._flat(*leaves)
 
         flat.__signature__ = inspect.signature(self._flat)  # type: ignore[attr-defined]
-        traced = jax.make_jaxpr(flat)(*avals)  # with the user's name in JAX's errors
-        if not _hides_consts(traced.jaxpr):
-            return traced
-        inlined = lambda *args: _run(traced.jaxpr, traced.consts, args)  # noqa: E731
+        stage = jax.jit(flat, keep_unused=True).trace(*avals)  # with the user's name in its errors
+        jaxpr: Any = stage.jaxpr
+        if len(jaxpr.in_avals) > len(avals):  # values of another trace, which JAX makes operands
+            raise TraceError(f"{at()}{trace_errors.LEAKED}")
+        if not _hides_consts(jaxpr.jaxpr):
+            self._stage = stage
+            return jaxpr
+        inlined = lambda *args: _run(jaxpr.jaxpr, jaxpr.consts, args)  # noqa: E731
         return jax.make_jaxpr(inlined)(*avals)
 
     @property
@@ -135,18 +140,22 @@ class TracedFunction:
 
     def lower(self) -> str:
         """Return StableHLO with source lines; it takes the operands, then the consts."""
+        with enable_x64(self.x64), lowering_in_shared_context():
+            text: str = self._with_consts().lower().as_text(debug_info=True)
+        return text
+
+    def _with_consts(self) -> Any:
+        """Return what JAX lowers: what was traced, or a function of operands and consts."""
+        if self._stage is not None and self._stage.jaxpr is self.jaxpr and not self.consts:
+            return self._stage
         split = self.operands
 
         def with_consts(*args: Any) -> Any:
             return jax.core.eval_jaxpr(self.jaxpr.jaxpr, args[split:], *args[:split])
 
-        with enable_x64(self.x64):
-            avals = [*self.jaxpr.in_avals, *self.consts]
-            shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-            with lowering_in_shared_context():
-                lowered = jax.jit(with_consts, keep_unused=True).lower(*shapes)
-            text: str = lowered.as_text(debug_info=True)
-        return text
+        avals = [*self.jaxpr.in_avals, *self.consts]
+        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+        return jax.jit(with_consts, keep_unused=True).trace(*shapes)
 
 
 def _is_array(leaf: Any) -> bool:

@@ -29,10 +29,10 @@ from mplang_passes.rewrite import inline, lookup, rewrite_graphs, rewrite_ops, r
 
 
 def fuse_pcalls(program: Program) -> Program:
-    """Fuse neighbouring ``pcall``s that the same parties run into one.
+    """Fuse neighbouring ops ``pcall`` that the same parties run into one.
 
-    ``pcall_static``s need the same parties, and operands whose masks are known, so that none
-    can be missing when it runs. A ``pcall_dynamic`` joins another one if it surely has the
+    Two of ``pcall_static`` need the same parties, and operands whose masks are known, so that
+    none can be missing when it runs. A ``pcall_dynamic`` joins another one if it surely has the
     same holders: its operands are results of that one, or operands that all have it run.
 
     Example:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -129,7 +128,9 @@ class Admission:
 
     def _check(self, module: ir.Module) -> None:
         types: set[ir.Type] = set()
-        ops = [module.operation, *itertools.islice(walk(module.operation), MAX_OPS)]
+        ops = [module.operation]
+        for function in reversed([each.operation for each in module.body.operations]):
+            ops += (function, *walk(function))  # what JAX calls tells more than what uses it
         if len(ops) > MAX_OPS:
             raise ValueError(f"the code has over {MAX_OPS} ops")
         ops.sort(key=lambda op: target_of(op) is None)  # custom calls have the most telling names

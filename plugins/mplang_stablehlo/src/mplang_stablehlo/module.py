@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -117,17 +118,18 @@ def text_of(module: ir.Module) -> str:
 
 
 def walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the ops inside of an op.
+    """Yield the ops inside of an op, as they were at the call.
 
-    Ops of a region come in order, outer ones before inner ones.
+    They come in the order of the text: an op, what is in its regions, the one after it.
     """
-    todo = [op]
-    while todo:
-        for region in todo.pop().regions:
-            for block in region.blocks:
-                for each in block.operations:
-                    todo.append(each.operation)
-                    yield each.operation
+    found: list[ir.Operation] = []
+
+    def note(each: ir.Operation) -> ir.WalkResult:
+        found.append(each)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(note, ir.WalkOrder.PRE_ORDER)
+    return itertools.islice(found, 1, None)  # without itself
 
 
 def attribute_names(op: ir.Operation) -> set[str]:

@@ -46,11 +46,17 @@ class Rewriter:
         self.operands: list[np.ndarray[Any, Any]] = []
         self._lifted: dict[tuple[float, str], Term] = {}
         self._rewritten = 0
+        self._present: set[str] | None = None  # names of its ops, if known: saves walks
 
     def ops(self, *names: str) -> list[ir.Operation]:
         """Return the ops with these names, except those in reducers and comparators."""
         wanted = {f"stablehlo.{name}" for name in names}
-        return [op for op in self.all_ops() if op.name in wanted]
+        if self._present is not None and wanted.isdisjoint(self._present):
+            return []
+        every = [(op.name, op) for op in self.all_ops()]
+        found = [op for name, op in every if name in wanted]
+        self._present = None if found else {name for name, _ in every}  # else it may be rewritten
+        return found
 
     def all_ops(self) -> Iterator[ir.Operation]:
         """Yield the ops except those in reducers and comparators, outer ones before inner ones."""
@@ -70,6 +76,7 @@ class Rewriter:
         Raises:
             ValueError: more than :data:`MAX_REWRITTEN` ops are replaced.
         """
+        self._present = None
         self._rewritten += 1
         if self._rewritten > MAX_REWRITTEN:
             raise ValueError(f"over {MAX_REWRITTEN} of its ops have to be written anew")
