@@ -9,7 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir.graph import Location
@@ -99,17 +99,11 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     line = line or caller() or Location("<mplang>", 1)
     if ", " in str(line) and warnings.formatwarning is not _formatted:  # not a file
         _formatted.others = warnings.formatwarning  # type: ignore[attr-defined]
-        warnings.formatwarning = _formatted
+        warnings.formatwarning = cast(Any, _formatted)
     warnings.warn_explicit(text, category, line.file, line.line)
 
 
-def _formatted(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
-    others: Any = _formatted.others  # type: ignore[attr-defined]
-    text: str = others(message, category, filename, lineno, line)
-    return text.replace(f"{filename}:{lineno}", str(Location(filename, lineno)), 1)
+def _formatted(*args: Any) -> str:
+    """Return a warning as Python shows it, with the cell of a notebook in place of its file."""
+    text: str = _formatted.others(*args)  # type: ignore[attr-defined]
+    return text.replace(f"{args[2]}:{args[3]}", str(Location(*args[2:4])), 1)

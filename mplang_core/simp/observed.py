@@ -61,8 +61,7 @@ class ObservedHost(SimpHost):
         """
         for found in self._diagnose(program, inputs):
             self._warn_of(found)
-        rehearse = _rehearse.get()
-        if rehearse is not None:
+        if (rehearse := _rehearse.get()) is not None:
             with self.options():
                 rehearse(self, program, inputs)
         return super().evaluate(program, inputs)
@@ -140,8 +139,7 @@ class ObservedHost(SimpHost):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        recorder = self._recorder(None, "fetch")
-        if recorder is None:
+        if (recorder := self._recorder(None, "fetch")) is None:
             return super().fetch(var)
         found: list[Any] = [None] * len(var.values)
         for rank, value in enumerate(var.values):

@@ -262,3 +262,8 @@ __all__ = [
     "stored_forms",
     "texts_digest",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

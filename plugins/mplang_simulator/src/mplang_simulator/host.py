@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
 from mplang_analysis.ext import turn_of
+from mplang_trace import ShownHost
 
 from mplang_core import ClusterSpec, Mask, Program
 from mplang_core.ext import (
@@ -23,7 +24,6 @@ from mplang_core.ext import (
     HostVar,
     MissingPackageError,
     Mode,
-    ObservedHost,
     ObservedWorker,
     PartyState,
     PrecisionError,
@@ -41,7 +41,7 @@ Check: TypeAlias = Literal["warn", "raise"] | bool
 GRACE = 2.0  # seconds for the other parties to end after one has failed
 
 
-class Simulator(ObservedHost):
+class Simulator(ShownHost):
     """Host that runs all parties in this process, for development and tests.
 
     The parties are not protected from each other: they share memory. Protocols for debugging are

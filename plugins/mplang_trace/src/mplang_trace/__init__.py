@@ -7,6 +7,18 @@ is installed.
 from mplang_trace.live_table import watch
 from mplang_trace.recording import LinkUse, Recording, record
 from mplang_trace.screens import terminal
+from mplang_trace.shown_runs import ShownHost, watched_by_a_person
 from mplang_trace.spans import Span, SpanRecorder, now
 
-__all__ = ["LinkUse", "Recording", "Span", "SpanRecorder", "now", "record", "terminal", "watch"]
+__all__ = [
+    "LinkUse",
+    "Recording",
+    "ShownHost",
+    "Span",
+    "SpanRecorder",
+    "now",
+    "record",
+    "terminal",
+    "watch",
+    "watched_by_a_person",
+]

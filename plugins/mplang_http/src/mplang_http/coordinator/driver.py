@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from mplang_analysis import StorageUse, storage_of, texts_digest
+from mplang_trace import ShownHost
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (
@@ -25,7 +26,6 @@ from mplang_core.ext import (
     ConfigError,
     HostVar,
     Mode,
-    ObservedHost,
     PartyError,
     PartyState,
     RunError,
@@ -63,7 +63,7 @@ from mplang_http.wire.versions import versions
 T = TypeVar("T")
 
 
-class SimpHttpDriver(ObservedHost):
+class SimpHttpDriver(ShownHost):
     """Host that runs programs on workers, over HTTP.
 
     Args:
