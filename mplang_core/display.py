@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-DISPLAYS = "mplang.displays"
-"""Group of entry points: by the name of a class, a function of an object that returns HTML."""
+from typing import Any
 
 
 class Displayed:
-    """Base class of objects that notebooks show by an entry point of the name of their class."""
+    """Base class of objects that notebooks show as HTML.
+
+    It is drawn by an entry point of the group ``mplang.displays`` that has the name of the class
+    or of a base class: a function of the object, which returns the HTML.
+    """
 
     __slots__ = ()
-    find_display: ClassVar[Callable[[str], Any]] = staticmethod(lambda name: None)
+    find_display: Any = staticmethod(lambda name: None)
 
     def _repr_html_(self) -> str | None:
-        names = (each.__name__ for each in type(self).__mro__)
-        draw = next(filter(None, map(Displayed.find_display, names)), None)
-        return None if draw is None else draw(self)
+        found = (Displayed.find_display(each.__name__) for each in type(self).__mro__)
+        return next((draw(self) for draw in found if draw is not None), None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mplang_core.display import Displayed
 from mplang_core.printable import printable
@@ -56,6 +56,10 @@ class Advice:
         return "\n".join([f"{printable(self.text)}; {head}", *change])
 
 
+FIELDS = ("code", "rules", "lacks", "columns", "path", "reason")
+"""The fields of a refusal that stand below its first line."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Refusal(Displayed):
     """One thing of a program that a party refuses. Notebooks show it as a table.
@@ -106,9 +110,9 @@ class Refusal(Displayed):
     advice: tuple[Advice, ...] = ()
 
     def __str__(self) -> str:
-        rows = list(self._rows())
-        width = max((len(name) for name, _ in rows), default=0)
-        lines = [self._title, *(f"  {name:{width}}  {value}" for name, value in rows)]
+        texts = {name: text for name in FIELDS if (text := _text(getattr(self, name)))}
+        width = max(map(len, texts), default=0)
+        lines = [self._title, *(f"  {name:{width}}  {text}" for name, text in texts.items())]
         if self.advice:
             lines.append("what can be changed:")
         lines += [f"  {line}" for each in self.advice for line in str(each).splitlines()]
@@ -121,14 +125,6 @@ class Refusal(Displayed):
         of = f" of {self.resource}" if self.resource else ""
         action = self.action or "everything"
         return printable(f"{self.party} refuses {action}{of}{what}{at}")
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        """Yield name and text of each field that is not in the title; escaped."""
-        for name in ("code", "rules", "lacks", "columns", "path", "reason"):
-            value = getattr(self, name)
-            text = value if isinstance(value, str) else ", ".join(map(str, value))
-            if text:
-                yield name, printable(text)
 
     __repr__ = __str__
 
@@ -148,3 +144,7 @@ class Refusals(Displayed, tuple[Refusal, ...]):
         return "\n\n".join(map(str, self))
 
     __repr__ = __str__
+
+
+def _text(value: Any) -> str:
+    return printable(value if isinstance(value, str) else ", ".join(map(str, value)))

@@ -164,8 +164,9 @@ class ClusterSpec(Displayed, StrictModel):
         return cls.from_dict(description)
 
     def __repr__(self) -> str:
-        names = ", ".join(each.name for each in self.nodes)
-        return f"<ClusterSpec of {names}; devices: {', '.join(self.devices) or 'none'}>"
+        return (
+            f"<ClusterSpec of {', '.join(n.name for n in self.nodes)}; {', '.join(self.devices)}>"
+        )
 
     @property
     def mask(self) -> Mask:

@@ -23,7 +23,7 @@ from mplang_core.device import (
     joint_runs,
     transfers,
 )
-from mplang_core.display import DISPLAYS, Displayed
+from mplang_core.display import Displayed
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
@@ -42,7 +42,7 @@ FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.bac
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
 DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.workers"
-SECTIONS, CONTROL = "mplang.sections", "mplang.control"
+SECTIONS, CONTROL, DISPLAYS = "mplang.sections", "mplang.control", "mplang.displays"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
 PLAIN = (
@@ -199,7 +199,8 @@ class PluginManager:
                 ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
                 ``mplang.admission`` (checks of programs at a worker), ``mplang.diagnostics`` (what
                 goes wrong in a program), ``mplang.words``, ``mplang.native``,
-                ``mplang.sections`` (of a worker's configuration), or one of a package's own.
+                ``mplang.sections`` (of a worker's configuration), ``mplang.displays``, or one of a
+                package's own.
             name: the name of the entry point.
 
         Returns:

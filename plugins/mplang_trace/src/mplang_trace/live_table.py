@@ -33,9 +33,9 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
     The table has a row per party: its state, its current op with the line and, of a long one such
     as a query, the seconds since it was first seen there, and the bytes that it sent and received.
     The row of the host tells what it compiles, seals or fetches. A loop has its turn, ``turn 7``,
-    or ``7 of 20`` where it was unrolled. Of an op that takes longer than ten seconds and whose costs
-    can be told, as one of an SPU, it says how far it is. The table disappears when nothing runs any
-    more.
+    or ``7 of 20`` where it was unrolled. Of an op that takes longer than ten seconds, if its costs
+    can be told as those of an SPU, it says how far it is. The table disappears when nothing runs
+    any more.
 
     Args:
         host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
