@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import ClassVar
 
 
 class Displayed:
@@ -13,8 +14,8 @@ class Displayed:
     """
 
     __slots__ = ()
-    find_display: Any = staticmethod(lambda name: None)
+    display_of: ClassVar[Callable[[str], Callable[..., str] | None]] = staticmethod(lambda _: None)
 
     def _repr_html_(self) -> str | None:
-        found = (Displayed.find_display(each.__name__) for each in type(self).__mro__)
-        return next((draw(self) for draw in found if draw is not None), None)
+        draws = (Displayed.display_of(each.__name__) for each in type(self).__mro__)
+        return next((draw(self) for draw in draws if draw is not None), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mplang_core.display import Displayed
 from mplang_core.printable import printable
@@ -146,5 +145,5 @@ class Refusals(Displayed, tuple[Refusal, ...]):
     __repr__ = __str__
 
 
-def _text(value: Any) -> str:
-    return printable(value if isinstance(value, str) else ", ".join(map(str, value)))
+def _text(value: str | tuple[str, ...]) -> str:
+    return printable(value if isinstance(value, str) else ", ".join(value))

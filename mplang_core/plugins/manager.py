@@ -305,7 +305,7 @@ class PluginManager:
         def by_prefix(name: str) -> None:
             self.load(name.partition(".")[0], FRONTENDS, KERNELS)
 
-        Displayed.find_display = staticmethod(functools.partial(self.entry, DISPLAYS))
+        Displayed.display_of = staticmethod(functools.partial(self.entry, DISPLAYS))
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)

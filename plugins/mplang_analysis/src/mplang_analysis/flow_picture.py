@@ -36,12 +36,12 @@ def often(regions: Mapping[int, Region], id: int | None) -> str:
         regions: all regions by number.
         id: the number of the region; ``None`` for no region.
     """
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     while id is not None:
         region = regions[id]
-        found = {**({region.when: None} if region.when else {}), **found}
+        words = {**({region.when: None} if region.when else {}), **words}
         id = region.parent
-    return ", ".join(found)
+    return ", ".join(words)
 
 
 class _Flow:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from typing import Any
 
 MOST = 3_800
 """Bytes of a text that a prompt shows."""
@@ -40,7 +39,7 @@ def clipped(text: str, how: str) -> str:
     return "\n".join([*shown, f"… {len(rest):,} more lines{marked}; {how}"])
 
 
-def colored(renderable: Any) -> str:
+def colored(renderable: object) -> str:
     """Return what rich makes of an object for this terminal; empty where there is none, or no rich.
 
     Args:

@@ -42,6 +42,6 @@ class Records(tuple[T, ...]):
         return TextTable("", names, rows)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

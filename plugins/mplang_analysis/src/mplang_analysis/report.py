@@ -206,8 +206,8 @@ class Report(ABC):
 
     __slots__ = ()
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Have subclasses that are dataclasses show themselves, not their fields."""
+    def __init_subclass__(cls, **options: object) -> None:
+        """Set what shows a subclass, in place of what a dataclass would generate."""
         super().__init_subclass__(**options)
         for each in (Report.__repr__, Report._repr_pretty_):
             if each.__name__ not in vars(cls):

@@ -24,20 +24,20 @@ def turn_of(interpreter: SimpHost | WorkerInterpreter) -> str:
         >>> turn_of(mp.Simulator(mp.ClusterSpec.simple(2)))
         ''
     """
-    told = []
+    words = []
     around: Operation | None = None
     ctx: KernelContext | None = next(iter(list(interpreter.running.values())), None)
     while ctx is not None and getattr(ctx, "step", None) is not None:
         control = control_of(around) if around is not None else None
         turn = _TURN.search(ctx.key)
         if isinstance(control, Loop) and turn:
-            told.append(f"turn {int(turn[1]) + 1}")
+            words.append(f"turn {int(turn[1]) + 1}")
         op = ctx.step.op
         alike = [i for i, each in enumerate(ctx.graph.ops) if _is_alike(each, op)]
         if len(alike) > 1:
-            told.append(f"{sum(i <= ctx.index for i in alike)} of {len(alike)}")
+            words.append(f"{sum(i <= ctx.index for i in alike)} of {len(alike)}")
         around, ctx = op, getattr(ctx, "inner", None)
-    return ", ".join(told)
+    return ", ".join(words)
 
 
 def _is_alike(one: Operation, other: Operation) -> bool:

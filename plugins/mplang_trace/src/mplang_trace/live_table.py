@@ -15,7 +15,7 @@ from mplang_analysis.ext import turn_of
 from mplang_core.ext import ObservedHost, PartyState, SimpHost
 from mplang_trace.host_work import busy_with
 from mplang_trace.long_ops import LongOps
-from mplang_trace.screens import Place, place_of
+from mplang_trace.screens import Surface, surface_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,12 +48,12 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
         ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.constant(7)))
         [array(7), array(7)]
     """
-    place = place_of(console)
-    if place is None or not isinstance(host, ObservedHost):
+    surface = surface_of(console)
+    if surface is None or not isinstance(host, ObservedHost):
         yield
         return
     over = threading.Event()
-    shown = _Watch(host, place, over, threading.get_ident())
+    shown = _Watch(host, surface, over, threading.get_ident())
     # a notebook puts what a thread displays below the cell that its context is of
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(shown.run,), daemon=True)
@@ -70,15 +70,15 @@ class _Watch:
 
     Args:
         host: the host.
-        place: where it is drawn.
+        surface: where it is drawn.
         over: set at the end of ``with``.
         thread: who works for the host.
     """
 
     def __init__(
-        self, host: ObservedHost, place: Place, over: threading.Event, thread: int
+        self, host: ObservedHost, surface: Surface, over: threading.Event, thread: int
     ) -> None:
-        self.host, self.place, self.over, self.thread = host, place, over, thread
+        self.host, self.surface, self.over, self.thread = host, surface, over, thread
 
     def works(self) -> bool:
         """Return whether the host is at work, once it was waited for."""
@@ -96,7 +96,7 @@ class _Watch:
     def draw(self, begun: float) -> None:
         """Draw while the host is at work, if nobody else draws there."""
         seen = Seen()
-        with self.place.screen() as screen:
+        with self.surface.screen() as screen:
             while screen is not None and self.works():
                 screen.draw(_table(self.host, time.monotonic() - begun, seen, self.thread))
 
@@ -159,9 +159,9 @@ def _host_row(host: ObservedHost, thread: int | None) -> list[str]:
     return ["host", work or "idle", "", line, "", ""]
 
 
-def _with(line: str, *told: str) -> str:
-    """Return a line with what is told of it."""
-    words = ", ".join(filter(None, told))
+def _with(line: str, *notes: str) -> str:
+    """Return a line with notes in brackets."""
+    words = ", ".join(filter(None, notes))
     return f"{line} ({words})" if words else line
 
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from mplang_analysis.ext import sections
 
 from mplang_core.ext import ConfigError, ObservedHost, SimpHost
-from mplang_trace.recording_view import Spans, parts_of
+from mplang_trace.recording_view import SpanList, parts_of
 from mplang_trace.spans import Span, SpanRecorder
 
 MICRO = 1e6
@@ -53,7 +53,7 @@ class Recording:
     def spans(self) -> list[Span]:
         """All spans in the order of their start."""
         found = [span for recorder in self._recorders for span in recorder.spans]
-        return Spans(sorted(found, key=lambda span: (span.begin, -span.duration)))
+        return SpanList(sorted(found, key=lambda span: (span.begin, -span.duration)))
 
     @property
     def dropped(self) -> int:

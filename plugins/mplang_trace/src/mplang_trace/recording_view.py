@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from mplang_trace.recording import Recording
 
 
-class Spans(list[Span]):
+class SpanList(list[Span]):
     """Spans that show as a table.
 
     Example:
-        >>> Spans([Span("simp.add", "op", 0, 0.0, 0.25, facts={"line": "demo.py:7"})])
+        >>> SpanList([Span("simp.add", "op", 0, 0.0, 0.25, facts={"line": "demo.py:7"})])
           name      kind  party  line       seconds  bytes
           simp.add  op    0      demo.py:7  0.2500
     """
@@ -57,13 +57,15 @@ def parts_of(recording: Recording) -> Sequence[Part]:
         [names[sender], names[receiver], f"{use.messages:,}", f"{use.bytes:,}"]
         for (sender, receiver), use in recording.links().items()
     ]
-    told = "recording.save('out.json') writes a trace for ui.perfetto.dev; recording.spans has all."
+    advice = (
+        "recording.save('out.json') writes a trace for ui.perfetto.dev; recording.spans has all."
+    )
     lost = f"{recording.dropped:,} more spans were dropped." if recording.dropped else ""
     return [
         TextTable("Programs", ["program", "seconds", ""], programs, failed),
         TextTable("Lines", ["line", "ops", *names], _lines(spans, len(names))),
         TextTable("Links", ["from", "to", "messages", "bytes"], links),
-        Paragraphs([told, *([lost] if lost else [])]),
+        Paragraphs([advice, *([lost] if lost else [])]),
     ]
 
 
@@ -86,10 +88,10 @@ def _lines(spans: Sequence[Span], parties: int) -> list[list[str]]:
 def _outermost(spans: Sequence[Span]) -> list[Span]:
     """Return the ops that are in no other op of their party and thread; by their start."""
     ends: dict[tuple[int | None, int], float] = {}
-    found = []
+    outermost = []
     for span in spans:
         key = span.party, span.thread
         if span.kind == "op" and span.begin >= ends.get(key, 0.0):
             ends[key] = span.end
-            found.append(span)
-    return found
+            outermost.append(span)
+    return outermost

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mplang_analysis import TextTable
@@ -24,14 +24,14 @@ class Screen(Protocol):
         """Draw a table in place of the one before."""
 
 
-class Place(Protocol):
+class Surface(Protocol):
     """Protocol of where screens are opened."""
 
-    def screen(self) -> Any:
+    def screen(self) -> AbstractContextManager[Screen | None]:
         """Return a context that yields a :class:`Screen`, or ``None`` if another has it now."""
 
 
-def place_of(console: Console | None) -> Place | None:
+def surface_of(console: Console | None) -> Surface | None:
     """Return where tables are drawn; ``None`` for nowhere.
 
     Args:
@@ -98,5 +98,5 @@ class Notebook:
 
 
 class _Drawn:
-    def __init__(self, draw: Any) -> None:
+    def __init__(self, draw: Callable[[TextTable], None]) -> None:
         self.draw = draw

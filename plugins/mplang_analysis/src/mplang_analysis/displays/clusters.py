@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mplang_analysis.report import TextTable, sections
 from mplang_core import ClusterSpec
@@ -47,7 +46,9 @@ def show_device(device: Device) -> str:
     return sections([TextTable(title, ["device", "kind", "parties", "settings"], [row])])
 
 
-def _device(name: str, kind: str, members: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+def _device(
+    name: str, kind: str, members: Sequence[str], settings: Mapping[str, object]
+) -> list[str]:
     known = device_kinds.peek(kind)
     model = known.config if known is not None else None
     secret = model.secret if model is not None else frozenset()
@@ -55,6 +56,6 @@ def _device(name: str, kind: str, members: Sequence[str], settings: Mapping[str,
     return [name, kind, ", ".join(members), ", ".join(shown) or "-"]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

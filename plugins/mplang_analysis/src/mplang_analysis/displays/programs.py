@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_view import Node
@@ -39,7 +38,7 @@ def show_traced(function: TracedFunction) -> str:
     return sections([*_traced(function), Paragraphs([MORE])])
 
 
-def show_compiled(function: CompiledFunction[Any]) -> str:
+def show_compiled(function: CompiledFunction[object]) -> str:
     """Return a compiled function as HTML: what it was traced for."""
     traces = function.traces
     if not traces:

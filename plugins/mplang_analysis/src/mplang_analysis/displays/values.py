@@ -32,10 +32,10 @@ def show(value: MPObject) -> str:
 
 def _how(value: MPObject) -> str:
     form = value.base_type.form
-    told = NOT_READ.get(form, "")
+    words = NOT_READ.get(form, "")
     if not isinstance(value, InterpVar):
-        return f"{told} It is in a program that is being traced, and has no data yet.".strip()
+        return f"{words} It is in a program that is being traced, and has no data yet.".strip()
     if form is Form.PLAIN:
         return "mp.fetch(host, it) shows its data."
     opens = " mp.reveal it in a program, and fetch the result, to see it."
-    return told + opens * (form is Form.SHARE)
+    return words + opens * (form is Form.SHARE)
