@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mplang_analysis import TextTable
@@ -78,7 +79,7 @@ class Notebook:
     @contextmanager
     def screen(self) -> Iterator[Screen | None]:
         """Yield a screen."""
-        from IPython import display as shows
+        display = import_module("IPython.display").display
 
         handle: Any = None
 
@@ -86,7 +87,7 @@ class Notebook:
             nonlocal handle
             shown = {"text/plain": repr(table), "text/html": table._repr_html_()}
             if handle is None:
-                handle = shows.display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call,unused-ignore]
+                handle = display(shown, raw=True, display_id=True)
             else:
                 handle.update(shown, raw=True)
 
