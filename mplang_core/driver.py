@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload, runtime_checkable
 
+from mplang_core.display import Displayed
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
 from mplang_core.edsl.context import CatalogueEntry, Cluster, given_catalogue
 from mplang_core.edsl.trace_cache import fits, signature
@@ -56,7 +57,7 @@ class _Trace:
             )
 
 
-class CompiledFunction(Generic[R]):
+class CompiledFunction(Displayed, Generic[R]):
     """Function with a cache of traces, one per signature of arguments and cluster.
 
     What was traced once is what runs on each host, so that what was reviewed is what runs: a
@@ -120,6 +121,11 @@ class CompiledFunction(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
+
+    @property
+    def traces(self) -> list[TracedFunction]:
+        """The traced functions so far: one for each signature."""
+        return [each.tfn for each in self._traced]
 
     @property
     def traced(self) -> TracedFunction:
@@ -304,7 +310,7 @@ def fetch(host: SimpHost, x: Any = ...) -> Any:
 
 def _fetch(host: SimpHost, leaf: Any) -> Any:
     if isinstance(leaf, TraceVar):
-        raise TraceError(f"{at()}{leaf!r} stands in a program that has not run; evaluate it first")
+        raise TraceError(f"{at()}{leaf!s} stands in a program that has not run; evaluate it first")
     if not (isinstance(leaf, InterpVar) and isinstance(host, SimpHost)):
         names = ", ".join("nothing" if x is ... else type(x).__name__ for x in (host, leaf))
         how = "fetch gets a host and what evaluate gave there, as in mp.fetch(host, result)"
@@ -314,11 +320,11 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
         opens = leaf.device is not None and leaf.device.kind.form is form
         how = "mp.reveal it" if opens else "return the plain result of an op that opens or uses it"
         raise DisclosureError(
-            f"{at()}{leaf!r} is a {form.value}; what is secret is not fetched. Instead, {how}"
+            f"{at()}{leaf!s} is a {form.value}; what is secret is not fetched. Instead, {how}"
         )
     if leaf.value.kept:
         raise DisclosureError(
-            f"{at()}{leaf!r} was kept by mp.keep: it is for the session's next programs, and not "
+            f"{at()}{leaf!s} was kept by mp.keep: it is for the session's next programs, and not "
             "fetched. Return it from a program without mp.keep, if the host may know it"
         )
     values = host.fetch(leaf.value)

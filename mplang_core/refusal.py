@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mplang_core.display import Displayed
 from mplang_core.printable import printable
 
 HEADINGS = {
@@ -56,8 +55,12 @@ class Advice:
         return "\n".join([f"{printable(self.text)}; {head}", *change])
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+FIELDS = ("code", "rules", "lacks", "columns", "path", "reason")
+"""The fields of a refusal that stand below its first line."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Refusal(Displayed):
     """One thing of a program that a party refuses. Notebooks show it as a table.
 
     Attributes:
@@ -106,9 +109,9 @@ class Refusal:
     advice: tuple[Advice, ...] = ()
 
     def __str__(self) -> str:
-        rows = list(self._rows())
-        width = max((len(name) for name, _ in rows), default=0)
-        lines = [self._title, *(f"  {name:{width}}  {value}" for name, value in rows)]
+        texts = {name: text for name in FIELDS if (text := _text(getattr(self, name)))}
+        width = max(map(len, texts), default=0)
+        lines = [self._title, *(f"  {name:{width}}  {text}" for name, text in texts.items())]
         if self.advice:
             lines.append("what can be changed:")
         lines += [f"  {line}" for each in self.advice for line in str(each).splitlines()]
@@ -122,22 +125,10 @@ class Refusal:
         action = self.action or "everything"
         return printable(f"{self.party} refuses {action}{of}{what}{at}")
 
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        """Yield name and text of each field that is not in the title; escaped."""
-        for name in ("code", "rules", "lacks", "columns", "path", "reason"):
-            value = getattr(self, name)
-            text = value if isinstance(value, str) else ", ".join(map(str, value))
-            if text:
-                yield name, printable(text)
-
-    def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{name}</th><td>{_cell(value)}</td></tr>" for name, value in self._rows())
-        items = "".join(map(_item, self.advice))
-        advice = f"<p>What can be changed:</p><ul>{items}</ul>" if items else ""
-        return f"<p><b>{_cell(self._title)}</b></p><table>{''.join(rows)}</table>{advice}"
+    __repr__ = __str__
 
 
-class Refusals(tuple[Refusal, ...]):
+class Refusals(Displayed, tuple[Refusal, ...]):
     """Refusals of an error, in the order of the program. Notebooks show them as tables.
 
     Example:
@@ -151,15 +142,8 @@ class Refusals(tuple[Refusal, ...]):
     def __str__(self) -> str:
         return "\n\n".join(map(str, self))
 
-    def _repr_html_(self) -> str:
-        return "<hr>".join(each._repr_html_() for each in self)
+    __repr__ = __str__
 
 
-def _cell(text: str) -> str:
-    return f"<bdi>{html.escape(text)}</bdi>"
-
-
-def _item(advice: Advice) -> str:
-    change = html.escape(printable(advice.change, keep="\n"))
-    text = f"{_cell(printable(advice.text))}; {_cell(advice.heading)}"
-    return f"<li>{text}{f':<pre>{change}</pre>' if change else ''}</li>"
+def _text(value: str | tuple[str, ...]) -> str:
+    return printable(value if isinstance(value, str) else ", ".join(value))

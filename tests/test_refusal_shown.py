@@ -43,7 +43,7 @@ def test_a_notebook_shows_a_table():
     assert f"<pre>{RULE}</pre>" in page
     failed = PartyError("no", rank=0)
     failed.__cause__ = AdmissionError("no", refusals=(REFUSAL, REFUSAL))
-    assert failed.refusals._repr_html_() == f"{page}<hr>{page}"
+    assert failed.refusals._repr_html_().count("bank refuses") == 2
     assert str(failed.refusals).count("bank refuses") == 2
 
 

@@ -27,7 +27,7 @@ def no_way(
     if dst is None or dst.kind.form is Form.PLAIN:
         return f"{lacks}: no transfer opens what is on it"
     if src is None or src.kind.form is Form.PLAIN:
-        return f"{lacks}: no transfer takes {value!r} to a {dst.kind.name}"
+        return f"{lacks}: no transfer takes {value!s} to a {dst.kind.name}"
     secret = f"{lacks} that discloses nothing"
     plain = [each for each in devices if each.kind.form is Form.PLAIN]
     readers = [each for each in plain if find_transfer(src, each) and find_transfer(each, dst)]
@@ -49,13 +49,13 @@ def disclosed(value: MPObject, src: Device | None, dst: Device | None, needed: C
         needed: the consent.
     """
     if value.base_type.form is Form.KEY:
-        return f"{at()}{value!r}: a key stays with its party; run what uses it on {_name(src)}"
+        return f"{at()}{value!s}: a key stays with its party; run what uses it on {_name(src)}"
     if dst is None:
         how = "mp.reveal(x)"
     else:
         how = f"mp.put({dst.name!r}, x)" if needed == "put" else f"mp.reveal(x, to={dst.name!r})"
     return (
-        f"{at()}{value!r} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
+        f"{at()}{value!s} is on {_name(src)}; a move to {_name(dst)} would disclose it. "
         f"If that is meant, write {how}"
     )
 

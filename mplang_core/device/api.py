@@ -280,7 +280,7 @@ def _check_opens(leaf: Any) -> None:
     src, form = cast("Device | None", leaf.device), leaf.base_type.form
     if src is None or form is not src.kind.form:
         raise TraceError(
-            f"{at()}reveal: {leaf!r} is a {form.value}, and would be one at its readers, too. "
+            f"{at()}reveal: {leaf!s} is a {form.value}, and would be one at its readers, too. "
             "Decrypt or open it at a party that can, as the holder of its key, and reveal the "
             "result; mp.put moves it as it is"
         )

@@ -13,6 +13,7 @@ from pydantic import AliasChoices, Field
 from mplang_core.config_model import StrictModel
 from mplang_core.device import api
 from mplang_core.device.kinds import Device, DeviceKind, device_kinds
+from mplang_core.display import Displayed
 from mplang_core.errors import ConfigError
 from mplang_core.ir import Program
 from mplang_core.ir.source_line import at
@@ -61,7 +62,7 @@ class DeviceSpec(StrictModel):
     frontends: tuple[str, ...] = ()
 
 
-class ClusterSpec(StrictModel):
+class ClusterSpec(Displayed, StrictModel):
     """Description of a cluster: nodes and devices.
 
     Args:
@@ -161,6 +162,11 @@ class ClusterSpec(StrictModel):
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigError(f"ClusterSpec: cannot read {os.fspath(path)}: {error}") from error
         return cls.from_dict(description)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ClusterSpec of {', '.join(n.name for n in self.nodes)}; {', '.join(self.devices)}>"
+        )
 
     @property
     def mask(self) -> Mask:

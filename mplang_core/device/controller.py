@@ -41,7 +41,7 @@ def run_here(ctx: MPContext, op: Any, args: Any, kwargs: Any) -> Any:
     for leaf in leaves:
         if isinstance(leaf, MPObject):
             raise TraceError(
-                f"{at()}{meta_of(op).name} runs at the controller, which does not have {leaf!r}; "
+                f"{at()}{meta_of(op).name} runs at the controller, which does not have {leaf!s}; "
                 "give it literals, or what mp.fetch returned"
             )
     operands = [Operand(literal_type(leaf), leaf) if is_literal(leaf) else leaf for leaf in leaves]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from mplang_core.display import Displayed
 from mplang_core.edsl import MPObject
 from mplang_core.feop import FeProgram, misfit, other_form, registry, runs_at_parties
 from mplang_core.ir import Program
@@ -85,7 +86,7 @@ class Transfer:
         return self.needs(value, src, dst) if callable(self.needs) else self.needs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceKind:
     """Kind of device.
 
@@ -128,6 +129,9 @@ class DeviceKind:
     dialects: tuple[str, ...] = ()
     settle: Callable[[Program, Sequence[Device]], Program] = lambda program, devices: program
 
+    def __repr__(self) -> str:
+        return f"<DeviceKind {self.name}>"
+
     def reasons_against(self, meta: FeMeta, members: int) -> list[str]:
         """Return the reasons against running a feop directly, without its lowering.
 
@@ -155,8 +159,8 @@ class DeviceKind:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+@dataclass(frozen=True, slots=True, repr=False)
+class Device(Displayed):
     """Device of a cluster.
 
     Attributes:
@@ -175,6 +179,8 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind.name} of {self.mask})"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)

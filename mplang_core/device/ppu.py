@@ -45,7 +45,7 @@ def send_plain(value: MPObject, src: Device | None, dst: Device | None) -> MPObj
 
 def _unknown_holder(value: MPObject) -> TraceError:
     return TraceError(
-        f"{at()}who holds {value!r} is known only at run time; "
+        f"{at()}who holds {value!s} is known only at run time; "
         "shuffle it with mp.pshfl_s, or run its pcall at parties that are named"
     )
 
@@ -62,7 +62,7 @@ def the_holder(value: MPObject) -> int:
     assert value.pmask is not None
     if not value.uniform:
         raise TraceError(
-            f"{at()}each of {value.pmask} may hold another {value!r}; say whose is meant, as in "
+            f"{at()}each of {value.pmask} may hold another {value!s}; say whose is meant, as in "
             f"mp.pshfl_s(x, {value.pmask.first}, {value.pmask.first}), or mp.put it at one of them"
         )
     return value.pmask.first

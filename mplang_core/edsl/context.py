@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -11,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from mplang_core.display import Displayed
 from mplang_core.edsl.without_data import WithoutData
 from mplang_core.errors import MissingAttributeError, TraceError
 from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph, Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.printable import printable
-from mplang_core.types import BaseType, MPType, TableType, TensorType, array_of
+from mplang_core.types import BaseType, Form, MPType, TensorType, array_of
 
 
 class Cluster(Protocol):
@@ -277,7 +276,7 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
         _current.reset(token)
 
 
-class MPObject(ContextBound, WithoutData, ABC):
+class MPObject(ContextBound, WithoutData, Displayed, ABC):
     """Multi-party value: in a graph (``TraceVar``) or at the parties (``InterpVar``).
 
     It is the type of what functions of a program take and return. Operators, indexing and
@@ -386,30 +385,20 @@ class MPObject(ContextBound, WithoutData, ABC):
             raise MissingAttributeError(f"{at()}{base} has no {name}")
         return getattr(base, name)
 
-    def __repr__(self) -> str:
-        where = f" on {self.device.name}" if self.device is not None else ""
-        return f"{type(self).__name__}({self.type}{where})"
+    def __str__(self) -> str:
+        base, mask = self.base_type, getattr(self.type, "pmask", "a party")
+        form = {Form.PLAIN: "", Form.SHARE: "secret "}.get(base.form, f"{base.form.value} ")
+        where = self.device.name if self.device is not None else mask or "whom the run decides"
+        return f"{form}{getattr(base, 'plain', base)!s:.200} at {where}"
 
-    def _repr_html_(self) -> str | None:
-        """Return the columns of a table as HTML; a notebook shows other values as text."""
-        if not isinstance(self.base_type, TableType):
-            return None
-        mask = getattr(self.type, "pmask", None)
-        where = f" on {self.device.name}" if self.device is not None else ""
-        rows = [("column", "type"), *self.base_type.columns]
-        cells = (f"<td>{_escaped(name)}</td><td>{_escaped(kind)}</td>" for name, kind in rows)
-        lines = "".join(f"<tr>{each}</tr>" for each in cells)
-        return f"<table>{lines}</table><p>a table at {mask or '?'}{_escaped(where)}</p>"
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __len__(self) -> int:
         if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
             self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
         if not self.shape:
-            raise TraceError(f"{at()}{self!r} is a scalar, and has no length")
+            raise TraceError(f"{at()}{self!s} is a scalar, and has no length")
         return self.shape[0]
 
     __hash__ = object.__hash__
-
-
-def _escaped(text: str) -> str:
-    return f"<bdi>{html.escape(printable(text))}</bdi>"

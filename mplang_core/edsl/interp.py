@@ -12,7 +12,7 @@ from mplang_core.errors import TraceError
 from mplang_core.ir import Graph, Program, Value
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import MPType
+from mplang_core.types import Form, MPType
 
 
 class InterpVar(MPObject):
@@ -36,6 +36,10 @@ class InterpVar(MPObject):
     def type(self) -> MPType:
         """The multi-party type."""
         return self._mptype
+
+    def __repr__(self) -> str:
+        how = {Form.PLAIN: "mp.fetch", Form.SHARE: "mp.reveal"}.get(self.base_type.form)
+        return f"<{self}; {how} it to see>" if how else f"<{self}>"
 
 
 class InterpContext(MPContext):
@@ -89,7 +93,7 @@ class InterpContext(MPContext):
         """Return the value; raise ``TraceError`` if it belongs to another context."""
         if obj.ctx is not self:
             raise TraceError(
-                f"{at()}{obj!r} belongs to another context; a value is used where it was "
+                f"{at()}{obj!s} belongs to another context; a value is used where it was "
                 "made: fetch it there, and give the data to the other"
             )
         return obj

@@ -54,7 +54,7 @@ def _combine(value: MPObject, fn: Callable[..., Any], *args: Any) -> Any:
     for arg in args:
         if "Tracer" in type(arg).__name__:
             raise TraceError(
-                f"{at()}{value!r} is used inside of a function that runs on plain values; "
+                f"{at()}{value!s} is used inside of a function that runs on plain values; "
                 "pass it to that function as an argument"
             )
     return invoke(fn, *args)
@@ -89,5 +89,5 @@ def _check_index(value: MPObject, leaves: list[Any], index: Any) -> None:
     if isinstance(value.base_type, TensorType) and not any(
         isinstance(leaf, MPObject) for leaf in leaves
     ):
-        with trace_errors(f"an index of {value!r}"):
+        with trace_errors(f"an index of {value!s}"):
             np.broadcast_to(np.False_, value.shape)[index]

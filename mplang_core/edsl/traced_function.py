@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mplang_core.display import Displayed
 from mplang_core.edsl.context import Cluster, MPContext, MPObject, Placement, find_ctx
 from mplang_core.edsl.interp import InterpContext, InterpVar, data_of
 from mplang_core.edsl.literals import (
@@ -31,7 +32,7 @@ ARGUMENT_ADVICE = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TracedFunction(ContextBound):
+class TracedFunction(ContextBound, Displayed):
     """Traced function: a program and its calling convention.
 
     It can be called where its program may stand: on a host, which runs it, or in a function that is
@@ -79,9 +80,6 @@ class TracedFunction(ContextBound):
 
     def __repr__(self) -> str:
         return f"<TracedFunction {self.program!r}>"
-
-    def _repr_html_(self) -> str:
-        return self.program._repr_html_()
 
     @property
     def name(self) -> str:

@@ -128,12 +128,12 @@ class TraceContext(MPContext):
             return known[1]
         if isinstance(obj.ctx, TraceContext) and obj.ctx.closed:
             raise TraceError(
-                f"{at()}{obj!r} leaked out of the function that it was traced in, which has "
+                f"{at()}{obj!s} leaked out of the function that it was traced in, which has "
                 "ended; return it from that function, and use what the call gives"
             )
         if obj.ctx not in self.ancestors():
             raise TraceError(
-                f"{at()}{obj!r} belongs to another context, one that is not around this "
+                f"{at()}{obj!s} belongs to another context, one that is not around this "
                 "one; pass it as an argument, or fetch it there first"
             )
         seen = obj.base_type if self._local else obj.mptype

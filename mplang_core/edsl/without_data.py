@@ -36,7 +36,7 @@ class WithoutData:
         """The type of the value at each holder."""
 
     def _not_here(self, what: str, instead: str) -> NoReturn:
-        raise TraceError(f"{at()}{what} of {self!r} needs its data; {instead}")
+        raise TraceError(f"{at()}{what} of {self!s} needs its data; {instead}")
 
     def _at_a_party(self, expression: str) -> str:
         """Return how to run an expression where the data is."""
@@ -53,7 +53,7 @@ class WithoutData:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if hasattr(type(self), name):  # a property that its type does not have
                 raise MissingAttributeError(f"{at()}{self.base_type} has no {name}")
-            raise MissingAttributeError(f"{at()}{self!r} has no {name!r}{self._advice(name)}")
+            raise MissingAttributeError(f"{at()}{self!s} has no {name!r}{self._advice(name)}")
 
     def _advice(self, name: str) -> str:
         if name in _FETCHED.split():
@@ -90,7 +90,7 @@ class WithoutData:
         if sys._getframe(1).f_code.co_name == "deferring_binary_op":
             raise AttributeError("__jax_array__")
         where = self._at_a_party("jnp.sum({0})")
-        raise NoDataError(f"{at()}JAX has no data of {self!r}; {where}, with your function")
+        raise NoDataError(f"{at()}JAX has no data of {self!s}; {where}, with your function")
 
     def _number(self) -> Any:
         self._not_here("the number", f"{_FETCH}, or keep computing with mp.device(...)")
@@ -104,7 +104,7 @@ class WithoutData:
     def __format__(self, spec: str) -> str:
         if spec:
             self._not_here(f"text in the format {spec!r}", _FETCH)
-        return repr(self)
+        return str(self)
 
     def __contains__(self, item: Any) -> bool:
         self._not_here("the elements", self._at_a_party("({0} == item).any()"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any, TypeAlias
 
+from mplang_core.display import Displayed
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType, size_of
 
@@ -128,7 +128,7 @@ class Graph:
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
-class Program:
+class Program(Displayed):
     """Program: a graph for a set of parties.
 
     Attributes:
@@ -167,6 +167,3 @@ class Program:
 
     def __str__(self) -> str:
         return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"

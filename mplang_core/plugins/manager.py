@@ -23,6 +23,7 @@ from mplang_core.device import (
     joint_runs,
     transfers,
 )
+from mplang_core.display import Displayed
 from mplang_core.errors import PluginConflictError, PluginError, PluginLoadError, PluginVersionError
 from mplang_core.feop import is_feop, registry
 from mplang_core.ir import op_defs
@@ -41,10 +42,22 @@ FRONTENDS, KERNELS, BACKENDS = "mplang.frontends", "mplang.kernels", "mplang.bac
 COMMANDS, API, PASSES, SOURCES = "mplang.commands", "mplang.api", "mplang.passes", "mplang.sources"
 ANALYSES, ADMISSION, NATIVE = "mplang.analyses", "mplang.admission", "mplang.native"
 DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.workers"
-SECTIONS, CONTROL = "mplang.sections", "mplang.control"
+SECTIONS, CONTROL, DISPLAYS = "mplang.sections", "mplang.control", "mplang.displays"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
-PLAIN = (API, COMMANDS, SOURCES, ANALYSES, ADMISSION, DIAGNOSTICS, NATIVE, WORDS, SECTIONS, CONTROL)
+PLAIN = (
+    API,
+    COMMANDS,
+    SOURCES,
+    ANALYSES,
+    ADMISSION,
+    DIAGNOSTICS,
+    NATIVE,
+    WORDS,
+    SECTIONS,
+    CONTROL,
+    DISPLAYS,
+)
 HOOKED = (BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """Groups whose entry points name a module with hooks; those of others name an object."""
 FURTHER = "mplang.groups"  # its names are those of groups of packages, after "mplang."
@@ -186,7 +199,8 @@ class PluginManager:
                 ``mplang.sources`` (kinds of sources of data sets), ``mplang.analyses``,
                 ``mplang.admission`` (checks of programs at a worker), ``mplang.diagnostics`` (what
                 goes wrong in a program), ``mplang.words``, ``mplang.native``,
-                ``mplang.sections`` (of a worker's configuration), or one of a package's own.
+                ``mplang.sections`` (of a worker's configuration), ``mplang.displays``, or one of a
+                package's own.
             name: the name of the entry point.
 
         Returns:
@@ -291,6 +305,7 @@ class PluginManager:
         def by_prefix(name: str) -> None:
             self.load(name.partition(".")[0], FRONTENDS, KERNELS)
 
+        Displayed.display_of = staticmethod(functools.partial(self.entry, DISPLAYS))
         registry.connect(by_prefix, self.load_all)
         for namespace in _BY_PREFIX:
             namespace.set_resolver(by_prefix)

@@ -40,6 +40,7 @@ class PartyState:
         location: its source line, ``"file:line"``.
         links: the traffic with each other party by rank since the host started.
         observable: whether the party tells of its run; else there is no op, and no traffic.
+        turn: how far the loops around the op are, in words; empty if its backend does not tell.
     """
 
     state: str = "idle"
@@ -47,3 +48,4 @@ class PartyState:
     location: str | None = None
     links: dict[int, Traffic] = field(default_factory=dict)
     observable: bool = True
+    turn: str = ""

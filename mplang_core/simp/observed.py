@@ -93,8 +93,7 @@ class ObservedHost(SimpHost):
         return made
 
     def _sample(self, var: HostVar, data: Any) -> None:
-        samples = {} if self.compares else samples_of(data)
-        if samples:
+        if not self.compares and (samples := samples_of(data)):
             self._samples[var] = samples
 
     @contextmanager
@@ -134,8 +133,7 @@ class ObservedHost(SimpHost):
         With several evaluations in one mode, it is that of the earliest.
         """
         contexts = [*self.running.values(), *self._launch.running.values()]
-        ops = map(op_of, contexts)
-        return next((op for op in ops if op is not None), None)
+        return next(filter(None, map(op_of, contexts)), None)
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""

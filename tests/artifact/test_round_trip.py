@@ -158,7 +158,7 @@ def test_captured_constants_are_part_of_the_program_but_values_of_a_host_are_not
         mine = mp.put("P0", 3)
     compiled = mp.compile(lambda x: (x, mine))
     compiled.trace(sim, 1)
-    with pytest.raises(TraceError, match=r"values of a host.*i64\[\]@\{0\} on P0.*make them arg"):
+    with pytest.raises(TraceError, match=r"values of a host.*i64\[\] at P0.*make them arg"):
         mp.artifact.pack(compiled, sim.cluster_spec)
 
 

@@ -34,7 +34,7 @@ def test_single_ops_are_run_as_they_are_typed(simulate, monkeypatch):
     with mp.with_ctx(sim):
         x = mp.simp.pcall_static((0, 1, 2), toy.rank)
         assert [program.name for program in sent] == ["simp.pcall_static"]
-        assert repr(x) == "InterpVar(i64[]@{0, 1, 2})"
+        assert repr(x) == "<i64[] at {0, 1, 2}; mp.fetch it to see>"
         assert mp.fetch(sim, x) == [0, 1, 2]
         y = mp.pshfl_s(x, [0, 1], [1, 0])
         assert mp.fetch(sim, y) == [1, 0, None]

@@ -190,7 +190,10 @@ class Incomparable:
     [
         (lambda sim: np.arange(2), "array([0, 1])"),
         (lambda sim: np.array([], np.int64), "array([], dtype=int64)"),
-        (lambda sim: mp.evaluate(sim, lambda: mp.put("P0", 7)), "InterpVar(i64[]@{0} on P0)"),
+        (
+            lambda sim: mp.evaluate(sim, lambda: mp.put("P0", 7)),
+            "<i64[] at P0; mp.fetch it to see>",
+        ),
         (lambda sim: Incomparable(), "<incomparable>"),
     ],
 )

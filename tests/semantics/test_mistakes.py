@@ -123,7 +123,8 @@ def test_the_remedies_of_elements(simulate):
 
 def test_a_value_prints():
     with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(1))):
-        assert f"{at_p0()}" == str(at_p0()) == "TraceVar(f32[3]@{0} on P0)"
+        assert f"{at_p0()}" == str(at_p0()) == "f32[3] at P0"
+        assert repr(at_p0()) == "<f32[3] at P0>"
 
 
 @pytest.mark.once

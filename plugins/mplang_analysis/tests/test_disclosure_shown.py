@@ -69,8 +69,8 @@ def test_it_is_shown_as_text_and_in_a_terminal():
     assert rows.splitlines() == [
         'What "<script>alert(1)</script>" discloses',
         "  what    from  to    type   form   bytes  inputs  discloses  line               when",
-        '  move    0     1     i64[]  plain  8      0       0          "<img>[red].py":1  once',
-        '  result  1     host  i64[]  plain  8      0       0          "<img>[red].py":1  once',
+        '! move    0     1     i64[]  plain  8      0       0          "<img>[red].py":1  once',
+        '! result  1     host  i64[]  plain  8      0       0          "<img>[red].py":1  once',
     ]
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(table)

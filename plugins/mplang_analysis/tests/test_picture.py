@@ -10,6 +10,8 @@ from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
+from mplang_analysis.html_page import ALERT
+from mplang_analysis.svg import DARK, PALE
 from mplang_analysis.text_cells import cut, width, wrap
 from rich.console import Console
 from shown_programs import hostile, random_table, row, shown, table
@@ -20,6 +22,7 @@ from mplang_core import analysis
 
 DEMO = pytest.param("demo", marks=pytest.mark.needs("spu", "jax"))
 TAGS = "bdi html head meta title style body section p b ul li table caption thead tbody tr th td"
+TAGS += " div span details summary"
 SHAPES = "svg rect text line circle polygon"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -147,6 +150,12 @@ def test_rich_draws_it_in_red_as_wide_as_the_terminal():
 # -- as SVG
 
 
+def drawn(found):
+    """Return the picture as a document, and as the two elements that a page chooses from."""
+    inline = ET.fromstring(f'<p xmlns="{SVG[1:-1]}">{found.picture().html()}</p>')
+    return [ET.fromstring(found.picture().svg().encode()), *inline]
+
+
 def boxes(root):
     """Return the boxes of texts and of shapes: left, top, right, bottom."""
     texts, shapes = [], []
@@ -157,7 +166,9 @@ def boxes(root):
             case "text":
                 x, y = number["x"], number["y"]
                 texts.append((x, y - 9, x + number["textLength"], y + 2))
-            case "line" if at["stroke"] != "#eeeeee":  # the pale line between two steps
+            case "line" if (
+                number["y1"] != number["y2"] or at["stroke"] != PALE
+            ):  # none between steps
                 xs, ys = (sorted(number[f"{a}{i}"] for i in (1, 2)) for a in "xy")
                 shapes.append((xs[0], ys[0], xs[1], ys[1]))
             case "circle":
@@ -175,7 +186,11 @@ def overlap(a, b):
 
 
 def test_nothing_overlaps_and_all_is_inside(found):
-    root = ET.fromstring(found.picture().svg().encode())
+    for root in drawn(found):
+        check_boxes(root, len(found.parties) + 1)
+
+
+def check_boxes(root, lanes):
     texts, shapes = boxes(root)
     _, _, right, bottom = map(float, root.get("viewBox").split())
     for left, top, far, low in texts + shapes:
@@ -185,41 +200,46 @@ def test_nothing_overlaps_and_all_is_inside(found):
         assert not overlap(a, b), (a, b)
     for text, shape in itertools.product(texts, shapes):
         assert not overlap(text, shape), (text, shape)
-    names = [box for box in texts if box[1] < 60][1:]  # after the title
-    frames = root.findall(f"{SVG}rect")[1:]
-    assert len(names) == len(frames) == len(found.parties) + 1
-    for (left, top, far, low), frame in zip(names, frames, strict=True):
+    names = [e for e in root.findall(f"{SVG}text") if e.get("fill") == DARK]
+    frames = root.findall(f"{SVG}rect")
+    assert len(names) == len(frames) == lanes
+    for name, frame in zip(names, frames, strict=True):
         x, y, wide, high = (float(frame.get(n)) for n in ("x", "y", "width", "height"))
+        left, line = float(name.get("x")), float(name.get("y"))
         assert x < left
-        assert far < x + wide
-        assert y < top
-        assert low < y + high
+        assert left + float(name.get("textLength")) < x + wide
+        assert y < line - 9
+        assert line + 2 < y + high
 
 
 def test_arrows_point_from_lane_to_lane(found):
     """The tips of an arrow are at the lanes of its receivers, its circle at that of its sender."""
-    root = ET.fromstring(found.picture().svg().encode())
-    frames = root.findall(f"{SVG}rect")[1:]
-    lanes = [float(f.get("x")) + float(f.get("width")) / 2 for f in frames]
+    for root in drawn(found):
+        check_arrows(root, found.picture().marks, len(found.parties) + 1)
+
+
+def check_arrows(root, marks, count):
+    upright = [e for e in root.findall(f"{SVG}line") if e.get("x1") == e.get("x2")]
+    lanes = sorted({float(e.get("x1")) for e in upright})
+    assert len(lanes) == count
     tips = [p.get("points").split() for p in root.findall(f"{SVG}polygon")]
     drawn = Counter(
         (round(float(points[0].split(",")[0])), len(points)) for points in tips if len(points) == 3
     )
     told = Counter(
-        (round(lanes[lane]), 3)
-        for mark in found.picture().marks if mark.kind == "send" for lane in mark.lanes
-    )  # fmt: skip
+        (round(lanes[lane]), 3) for mark in marks if mark.kind == "send" for lane in mark.lanes
+    )
     assert drawn == told
-    hollow = [c for c in root.findall(f"{SVG}circle") if c.get("fill") == "#ffffff"]
+    hollow = [c for c in root.findall(f"{SVG}circle") if c.get("fill") == "none"]
     senders = [round(float(c.get("cx"))) for c in hollow]
-    assert senders == [round(lanes[m.sender]) for m in found.picture().marks if m.kind == "send"]
+    assert senders == [round(lanes[m.sender]) for m in marks if m.kind == "send"]
 
 
 def test_disclosures_are_red_in_words(found):
-    root = ET.fromstring(found.picture().svg().encode())
     alerts = [mark for mark in found.picture().marks if mark.alert]
-    red = [e.text for e in root.findall(f"{SVG}text") if e.get("fill") == "#c0140c"]
-    assert " ".join(red).count("DISCLOSES") == len(alerts)
+    for root in drawn(found):
+        red = [e.text for e in root.findall(f"{SVG}text") if e.get("fill") == ALERT]
+        assert " ".join(red).count("DISCLOSES") == len(alerts)
 
 
 class Tags(HTMLParser):
@@ -257,7 +277,7 @@ def test_pages_parse_and_load_nothing(found):
         assert not tags.names & {"src", "href", "xlink:href", "style", "background"}
         assert not re.search(r"https?:|@import|url\(", " ".join(tags.values))
     assert "default-src 'none'" in found.to_html()
-    assert found.to_html().count("<svg") == 1
+    assert found.to_html().count("<svg") == 2  # of which one is shown
 
 
 def test_hostile_texts_are_no_markup():

@@ -430,4 +430,5 @@ def test_ipython_shows_text_in_a_terminal():
 
     printer, found = Printer(), analysis.disclosure(mp.parse(PROGRAM))
     found._repr_pretty_(printer, False)
-    assert printer.shown == str(found)
+    assert printer.shown == repr(found)
+    assert str(found).startswith(printer.shown.partition("\n\n")[0])

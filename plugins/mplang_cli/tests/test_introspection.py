@@ -168,7 +168,7 @@ def test_rows_look_good_in_a_terminal_and_a_notebook():
     assert "x, y" in capture.get()
     cells = ("&lt;b&gt;", "x, y", "1")
     assert "".join(f"<td><bdi>{each}</bdi></td>" for each in cells) in rows._repr_html_()
-    assert introspect.Rows()._repr_html_().startswith("<table>")
+    assert "<table>" in introspect.Rows()._repr_html_()
 
 
 def shown_at(width, renderable) -> str:

@@ -14,8 +14,7 @@ from mplang_cli.cli import app
 from mplang_simulator import ThreadCommunicator
 from mplang_testing import dialect
 from mplang_testing.waiting import DEADLINE, NEVER, wait_until
-from mplang_trace import SpanRecorder, live_table
-from mplang_trace.live_table import terminal
+from mplang_trace import SpanRecorder, live_table, terminal
 from rich.console import Console
 from typer.testing import CliRunner
 

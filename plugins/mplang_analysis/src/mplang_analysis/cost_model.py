@@ -15,6 +15,7 @@ from mplang_analysis.op_costs import HasCosts, OpCosts
 from mplang_analysis.op_traits import is_joint
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.protocol_costs import JointOp, LineCost, ProtocolCosts, table_of
+from mplang_analysis.records import Records
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.rounds import Rounds
 from mplang_analysis.subject import line_of, program_of
@@ -255,11 +256,11 @@ def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs
             protocols.add(joint, takes)
     return Costs(
         program=found.name,
-        ops=tuple(_ops(found.graph)),
-        links=tuple(_links(Flow(found).events)),
+        ops=Records(_ops(found.graph)),
+        links=Records(_links(Flow(found).events)),
         rounds=rounds.longest,
-        loops=tuple(LoopRounds(str(line or ""), turn) for line, turn in rounds.loops),
-        unknown=tuple(_unknown(unknown)),
+        loops=Records(LoopRounds(str(line or ""), turn) for line, turn in rounds.loops),
+        unknown=Records(_unknown(unknown)),
         lines=() if protocols is None else protocols.rows(),
         network=None if protocols is None else protocols.network,
         ways=() if protocols is None else tuple(sorted(protocols.ways)),

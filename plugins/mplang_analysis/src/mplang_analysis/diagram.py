@@ -47,10 +47,12 @@ class Diagram:
 
     Attributes:
         title: its title.
-        lanes: the names of the parties; the last one is the host.
+        lanes: the names of the parties, and of the host where it takes part.
         marks: its signs, from the top.
+        legend: what the signs mean.
     """
 
     title: str
     lanes: tuple[str, ...]
     marks: tuple[Mark, ...]
+    legend: str = LEGEND

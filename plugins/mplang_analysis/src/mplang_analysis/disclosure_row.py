@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mplang_analysis.event import Receiver
 from mplang_analysis.guarding import WHOLE
@@ -14,6 +14,7 @@ from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.readers import reader_of
 from mplang_analysis.words import What
 
+COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
 MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 
 
@@ -56,6 +57,12 @@ class DisclosureRow:
     lines: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     protocol: str = ""
+    HEADS: ClassVar[Sequence[str]] = COLUMNS
+
+    @property
+    def alert(self) -> bool:
+        """Whether its receiver can read or infer another party's data."""
+        return bool(self.discloses)
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -112,9 +119,6 @@ class DisclosureRow:
         """Return whose data it is, with the names of data sets, and what all of it went through."""
         parts = [_parties(self.inputs), *_data_sets(self.data), *self.guards]
         return ", ".join(filter(None, parts))
-
-
-COLUMNS = ("what", "from", "to", "type", "form", "bytes", "inputs", "discloses", "line", "when")
 
 
 def _guard(guard: Guard) -> str:

@@ -15,6 +15,7 @@ from mplang_analysis.labels import Label, Source
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.picture_builder import build
+from mplang_analysis.records import Records
 from mplang_analysis.report import Paragraphs, Part, Report, TextTable
 from mplang_analysis.sentences import sentences
 from mplang_analysis.storage import Stored
@@ -50,7 +51,7 @@ class Disclosure(Report):
 
     def of(self, rank: int) -> tuple[DisclosureRow, ...]:
         """Return the rows by which another one gets to know a party's data."""
-        return tuple(row for row in self.rows if rank in row.discloses)
+        return Records(row for row in self.rows if rank in row.discloses)
 
     def named(self, names: Sequence[str] | Mapping[int, str]) -> Disclosure:
         """Return the same with names for the parties, by rank.
@@ -181,7 +182,7 @@ def table_of(flow: Flow, notes: Sequence[str] = ()) -> Disclosure:
         program=flow.program.name,
         digest=flow.program.digest,
         parties=tuple(flow.program.mask),
-        rows=tuple(_row(flow, event) for event in flow.events),
+        rows=Records(_row(flow, event) for event in flow.events),
         notes=tuple(notes),
     )
 

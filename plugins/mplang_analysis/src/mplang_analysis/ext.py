@@ -4,6 +4,7 @@ Commands, gates, storages and the conformance kit are such packages. What author
 reports need is in :mod:`mplang_analysis`.
 """
 
+from mplang_analysis.html_page import fragment as fragment
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.interval_analysis import Numbers as Numbers
 from mplang_analysis.line_texts import MAX_TEXT as MAX_TEXT
@@ -17,7 +18,7 @@ from mplang_analysis.party_names import (
 from mplang_analysis.phrases import Worded as Worded
 from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
-from mplang_analysis.report import Part as Part
+from mplang_analysis.report import Part as Part, sections as sections
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
 from mplang_analysis.shown_runs import (
     ShownHost as ShownHost,
@@ -28,6 +29,7 @@ from mplang_analysis.source_names import (
     kinds_of_names as kinds_of_names,
 )
 from mplang_analysis.storage import Action as Action, use_of as use_of
+from mplang_analysis.turns import turn_of as turn_of
 from mplang_analysis.type_size import payload as payload
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of
 from mplang_analysis.words import (

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from mplang_analysis.flow_picture import flow_of
 from mplang_analysis.party_names import quoted_line
+from mplang_analysis.picture import Picture
+from mplang_analysis.prompt_text import clipped
+from mplang_analysis.report import ALL
+from mplang_analysis.svg import COLORS
 from mplang_core.ext import ConfigError, printable
-
-COLORS = ("#cfe2ff", "#ffe5b4", "#d1f0d1", "#f5d0e6", "#e2d9f3", "#fff3b0", "#c8f1f1", "#f6d5c5")
-"""Fill colors of parties; they repeat."""
 
 SHAPES = {"input": ("([", "])"), "output": ("([", "])"), "region": ("{{", "}}")}
 """Mermaid's brackets by kind of node; others are rectangles."""
@@ -92,11 +94,11 @@ class Edge:
     parties: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GraphView:
     """A program, or the part of it that one party sees.
 
-    Terminals print it as text; notebooks and Markdown viewers that know Mermaid draw it.
+    Terminals print it as text; notebooks draw it by the user's lines, as :meth:`picture` does.
 
     Attributes:
         name: name of the program.
@@ -152,8 +154,12 @@ class GraphView:
             lines.append(" ".join(part for part in parts if part))
         return "\n".join(map(printable, lines))
 
+    def picture(self) -> Picture:
+        """Return what runs where and what moves, drawn by the lines of the program."""
+        return flow_of(self)
+
     def mermaid(self) -> str:
-        """Return a flowchart of Mermaid, all names escaped.
+        """Return a flowchart of Mermaid for viewers that draw it, all names escaped.
 
         A subgraph is a region. What one party runs has its color; protected values are dotted.
         """
@@ -187,8 +193,11 @@ class GraphView:
     def __str__(self) -> str:
         return self.text()
 
-    def _repr_markdown_(self) -> str:
-        return f"```mermaid\n{self.mermaid()}```\n"
+    def __repr__(self) -> str:
+        return clipped(self.text(), ALL)
+
+    def _repr_html_(self) -> str:
+        return self.picture()._repr_html_()
 
 
 def _escape(text: str) -> str:

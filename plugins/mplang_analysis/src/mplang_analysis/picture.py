@@ -7,9 +7,11 @@ from typing import Any
 
 from mplang_analysis import picture_svg, picture_text
 from mplang_analysis.diagram import Diagram
+from mplang_analysis.prompt_text import clipped
+from mplang_analysis.report import ALL, sections
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Picture(Diagram):
     """A sequence diagram that draws itself, as SVG or in characters."""
 
@@ -26,13 +28,15 @@ class Picture(Diagram):
         return picture_text.RichPicture(self)
 
     def html(self) -> str:
-        """Return the picture as an element of HTML, an inline SVG that loads nothing."""
+        """Return the picture as HTML: inline SVG for wide and narrow columns."""
         return picture_svg.draw(self)
 
     def svg(self) -> str:
         """Return the picture as a document of SVG, which loads nothing."""
-        head = '<?xml version="1.0" encoding="utf-8"?>\n'
-        return head + self.html().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+        return picture_svg.document(self)
+
+    def __repr__(self) -> str:
+        return clipped(self.text(), ALL)
 
     def __str__(self) -> str:
         return self.text()
@@ -41,4 +45,4 @@ class Picture(Diagram):
         return self.rich()
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return sections([self])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
+from mplang_analysis.flow_picture import often as often_of
 from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_view import GraphView, Node
 from mplang_analysis.party_names import PartyNames, quoted
@@ -119,7 +120,7 @@ class _Marks:
         first: dict[int, int] = {}
         for node in self.nodes.get(line, ()):
             if node.kind in ("run", "region"):
-                often = self.when(node.region)
+                often = often_of(self.regions, node.region)
                 for rank in node.parties:
                     ops[rank][node.label + (f" ({often})" if often else "")] += 1
                     first.setdefault(rank, node.id)
@@ -130,15 +131,6 @@ class _Marks:
         for text, ranks in alike.items():
             lanes = tuple(self.lane[rank] for rank in ranks)
             yield min(first[rank] for rank in ranks), Mark(line, "run", None, lanes, text)
-
-    def when(self, id: int | None) -> str:
-        """Return how often a region runs."""
-        found: dict[str, None] = {}
-        while id is not None:
-            region = self.regions[id]
-            found = {**({region.when: None} if region.when else {}), **found}
-            id = region.parent
-        return ", ".join(found)
 
     # -- what crosses
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis.diagram import LEGEND, Diagram, Mark
+from mplang_analysis.diagram import Diagram, Mark
 from mplang_analysis.party_names import quoted_line
 from mplang_analysis.text_cells import cut, pad, width, wrap
 
@@ -31,7 +31,7 @@ def draw(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
         yield from _as_list(picture, columns)
     else:
         yield from _Lanes(picture.lanes, gutter, pitch, columns).rows(picture.marks)
-    yield from ((text, False) for text in wrap(LEGEND, columns))
+    yield from ((text, False) for text in wrap(picture.legend, columns))
 
 
 @dataclass(frozen=True, slots=True)

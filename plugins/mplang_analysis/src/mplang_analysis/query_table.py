@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line, read_names
 from mplang_analysis.pushdown import Pushdown, TableQuery, TableReading
+from mplang_analysis.records import Records
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
 from mplang_core.ext import Location, given_catalogue, prepared
@@ -129,7 +130,7 @@ def queries(
         for rank in reading.parties
         if not reading.stays and not reading.queries
     ]
-    return Queries(subject.name, tuple(rows), shown)
+    return Queries(subject.name, Records(rows), shown)
 
 
 def _query_row(query: TableQuery, rank: int, described: Mapping[str, object]) -> QueryRow:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mplang_analysis.interval import Interval
 from mplang_analysis.interval_analysis import Finding, Numbers
 from mplang_analysis.op_ranges import NumberStatus
 from mplang_analysis.party_names import quoted, quoted_line
 from mplang_analysis.range_inputs import Basis, Given, Key, given
+from mplang_analysis.records import Records
 from mplang_analysis.report import Report, TextTable
 from mplang_analysis.subject import program_of
 
@@ -44,6 +45,12 @@ class RangeRow:
     interval: Interval
     basis: Basis
     status: NumberStatus
+    HEADS: ClassVar[Sequence[str]] = COLUMNS
+
+    @property
+    def alert(self) -> bool:
+        """Whether its engine may not hold the numbers."""
+        return self.status in ALERTS
 
     @property
     def largest(self) -> float | None:
@@ -92,7 +99,7 @@ class Ranges(Report):
     @property
     def alerts(self) -> tuple[RangeRow, ...]:
         """The rows whose engine may not hold the numbers."""
-        return tuple(row for row in self.rows if row.status in ALERTS)
+        return Records(row for row in self.rows if row.status in ALERTS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -145,7 +152,7 @@ def ranges(
     found = program_of(program)
     names, inputs = given(program, declared or {}, sample)
     numbers = Numbers(found, inputs)
-    return Ranges(found.name, tuple(_rows(names, inputs, numbers)))
+    return Ranges(found.name, Records(_rows(names, inputs, numbers)))
 
 
 def _rows(names: Sequence[str], inputs: Sequence[Given], numbers: Numbers) -> Iterator[RangeRow]:

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import html
 import json
 from abc import ABC, abstractmethod
-from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from mplang_analysis.html_page import fragment, page
 from mplang_analysis.html_text import isolated
+from mplang_analysis.prompt_text import clipped, colored
 from mplang_core.ext import printable
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src '{hash}'; base-uri 'none'; form-action 'none'">
-<title>{title}</title><style>{style}</style></head>
-<body>{body}</body></html>
-"""
-"""A page that loads nothing, and has no script and no style but its own."""
-
-STYLE = """
-body { font: 14px system-ui, sans-serif; margin: 2em; }
-section { overflow-x: auto; }
-table { border-collapse: collapse; margin: 1em 0; }
-caption { text-align: left; font-weight: bold; padding: .3em 0; }
-th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #ccc; }
-tr.alert td { background: #fde8e4; }
-"""
-
-
+ALL = "print(…) shows all"
+SHOWN = 20  # rows of a table before the others are folded
 WORD, PART = 10, 4  # characters of a text that is whole where there is room, and of a broken one
 MAX_FOLDED = 500  # rows
 MANY = 6  # columns of a table between which there is room to spare
@@ -50,7 +32,20 @@ class Part(Protocol):
         """Return it as an element of HTML, all texts escaped."""
 
 
-class Paragraphs:
+class Shown:
+    """Base class of parts that show themselves also without a report."""
+
+    __slots__ = ()
+    text: Callable[[], str]
+
+    def __repr__(self) -> str:
+        return clipped(self.text(), ALL)
+
+    def _repr_html_(self) -> str:
+        return sections([self])  # type: ignore[list-item]
+
+
+class Paragraphs(Shown):
     """Sentences, ready to be shown: a list below its title, or one text below the other.
 
     Args:
@@ -92,7 +87,7 @@ class Paragraphs:
         return f"<p><b>{isolated(self.title)}</b></p><ul>{items}</ul>"
 
 
-class TextTable:
+class TextTable(Shown):
     """A table, ready to be shown.
 
     Args:
@@ -133,8 +128,9 @@ class TextTable:
         """
         lines = [self.columns, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        shown = ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-        return "\n".join([self.title, *shown])
+        shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        marked = [f"{'! ' if i in self.alerts else '  '}{line}" for i, line in enumerate(shown, -1)]
+        return "\n".join([self.title, *marked] if self.title else marked)
 
     def rich(self) -> Any:
         """Return it as a renderable of rich; no text is read as markup."""
@@ -174,21 +170,48 @@ class TextTable:
 
     def html(self) -> str:
         """Return it as an element of HTML, all texts escaped."""
+        return self._html(0, len(self.rows), self.title)
+
+    def folded(self) -> str:
+        """Return it as HTML whose first rows are shown, and the others at a click."""
+        more = len(self.rows) - SHOWN
+        if more <= 1:
+            return self.html()
+        hidden = sum(i >= SHOWN for i in self.alerts)
+        red = f'; <span class="alert">{hidden} of them in red</span>' if hidden else ""
+        rest = self._html(SHOWN, len(self.rows))
+        summary = f"<summary>… {more:,} more rows{red}</summary>"
+        return f"{self._html(0, SHOWN, self.title)}<details>{summary}{rest}</details>"
+
+    def _html(self, begin: int, end: int, title: str = "") -> str:
         head = "".join(f"<th>{isolated(name)}</th>" for name in self.columns)
         body = "".join(
             ('<tr class="alert">' if i in self.alerts else "<tr>")
-            + "".join(f"<td>{isolated(text)}</td>" for text in row)
+            + "".join(f"<td>{isolated(text)}</td>" for text in self.rows[i])
             + "</tr>"
-            for i, row in enumerate(self.rows)
+            for i in range(begin, end)
         )
-        caption = f"<caption>{isolated(self.title)}</caption>"
+        caption = f"<caption>{isolated(title)}</caption>" if title else ""
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def sections(parts: Sequence[Part]) -> str:
+    """Return parts as HTML for a notebook, long tables folded."""
+    texts = (each.folded() if isinstance(each, TextTable) else each.html() for each in parts)
+    return fragment("".join(f"<section>{text}</section>" for text in texts))
 
 
 class Report(ABC):
     """Plain data that knows how to look like tables, with sentences and drawings around them."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Set what shows a subclass, in place of what a dataclass would generate."""
+        super().__init_subclass__(**options)
+        for each in (Report.__repr__, Report._repr_pretty_):
+            if each.__name__ not in vars(cls):
+                setattr(cls, each.__name__, each)
 
     @abstractmethod
     def tables(self) -> list[TextTable]:
@@ -217,10 +240,8 @@ class Report(ABC):
 
     def to_html(self) -> str:
         """Return a page of its own, which loads nothing."""
-        title = html.escape(self.tables()[0].title)
-        hashed = b64encode(sha256(STYLE.encode()).digest()).decode()
-        body = self._repr_html_()
-        return PAGE.format(title=title, style=STYLE, hash=f"sha256-{hashed}", body=body)
+        body = "".join(f"<section>{part.html()}</section>" for part in self.parts())
+        return page(self.tables()[0].title, body)
 
     def rich(self, drawings: bool = True) -> Any:
         """Return it as a renderable of rich.
@@ -238,8 +259,14 @@ class Report(ABC):
     def __rich__(self) -> Any:
         return self.rich()
 
+    def __repr__(self) -> str:
+        text = "\n\n".join(part.text() for part in self.parts(drawings=False))
+        return clipped(text, ALL)
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(str(self))  # what IPython shows in a terminal
+        printer.text(
+            clipped(colored(self.rich(drawings=False)), ALL) or repr(self)
+        )  # what IPython shows in a terminal
 
     def _repr_html_(self) -> str:
-        return "".join(f"<section>{part.html()}</section>" for part in self.parts())
+        return sections(self.parts())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mplang_analysis.html_text import isolated
+from mplang_analysis.prompt_text import clipped
+from mplang_analysis.report import ALL, TextTable, sections
 from mplang_core.ext import printable
 
 PROSE = 20  # characters beyond which a column is folded between words, if there is no room
@@ -33,13 +34,14 @@ class Rows(list[dict[str, Any]]):
         else:
             yield from (_record(columns, row) for row in texts)
 
+    def __repr__(self) -> str:
+        return clipped(self._table().text(), ALL) if self else "no rows"
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{isolated(name)}</th>" for name in self._columns())
-        body = "".join(
-            "<tr>" + "".join(f"<td>{isolated(text)}</td>" for text in row) + "</tr>"
-            for row in self._texts()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return sections([self._table()])
+
+    def _table(self) -> TextTable:
+        return TextTable("", self._columns(), self._texts())
 
     def _columns(self) -> list[str]:
         return [printable(name) for name in self[0]] if self else []

@@ -22,6 +22,6 @@ def test_every_report_is_made_of_every_program(lab):
             assert analysis.costs(program).to_json()
             found = analysis.graph(program)
             for view in (found, *map(found.party, PARTIES)):
-                assert view._repr_markdown_()
+                assert view._repr_html_()
                 assert view.text()
                 assert view.mermaid()

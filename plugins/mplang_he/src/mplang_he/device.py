@@ -38,7 +38,7 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     config = cast("HeConfig", dst.config)
     if config.limit is None:
         raise TraceError(
-            f"{at()}how {value!r} is encrypted follows from the function that it is for: call "
+            f"{at()}how {value!s} is encrypted follows from the function that it is for: call "
             f"mp.device({dst.name!r})(function)(x) with what is at its party, and it is encrypted "
             f"there; or say in the configuration of {dst.name} by limit: how large the numbers of "
             "all results are, and by levels: how many products there are one after the other"
@@ -49,7 +49,7 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     try:
         parameters = roomy_parameters(scheme_of([kind]), config.levels, config.limit)
     except ValueError as error:
-        raise TraceError(f"{at()}{dst} cannot encrypt {value!r}: {error}") from None
+        raise TraceError(f"{at()}{dst} cannot encrypt {value!s}: {error}") from None
     owner = config.evaluator if is_at_evaluator(value, dst) else the_holder(value)
     return encrypted(value, owner, keys_of(value.ctx, dst, parameters), ends)
 

@@ -130,7 +130,7 @@ def _plain_operand(device: Device, leaf: Any) -> Any:
         kind = leaf.base_type
         plain = kind.inner if isinstance(kind, HeCiphertextType) else kind
         if not isinstance(plain, TensorType):
-            raise TraceError(f"{at()}{device} takes tensors, got {leaf!r}")
+            raise TraceError(f"{at()}{device} takes tensors, got {leaf!s}")
         return Operand(plain, leaf)
     if hasattr(leaf, "shape"):
         made = mp.constant(leaf, parties=device.config.evaluator)
@@ -150,12 +150,12 @@ def _operand(device: Device, value: MPObject) -> _Operand:
     if isinstance(kind, HeCiphertextType):
         if value.device != device:
             raise TraceError(
-                f"{at()}{value!r} is on {value.device}, and its key is not that of {device}: what "
+                f"{at()}{value!s} is on {value.device}, and its key is not that of {device}: what "
                 "is computed together is under one key"
             )
         if known_keys(value.ctx, device, kind.parameters) is None:
             raise TraceError(
-                f"{at()}the key of {value!r} was made in another program, or within a branch or "
+                f"{at()}the key of {value!s} was made in another program, or within a branch or "
                 "loop: compute on it there"
             )
         return _Operand(value, FunctionOperand(kind.inner, kind.low, kind.high, kind, True))

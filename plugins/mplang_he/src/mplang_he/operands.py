@@ -25,9 +25,9 @@ def tensor_of(value: MPObject, device: Device) -> TensorType:
     """
     kind = value.base_type
     if not isinstance(kind, TensorType) or kind.dtype.value.startswith(("c", "bf")):
-        raise TraceError(f"{at()}{device} takes tensors of real numbers, got {value!r}")
+        raise TraceError(f"{at()}{device} takes tensors of real numbers, got {value!s}")
     if value.pmask is None:
-        raise TraceError(f"{at()}who holds {value!r} is known only at run time; name its party")
+        raise TraceError(f"{at()}who holds {value!s} is known only at run time; name its party")
     return kind
 
 
@@ -41,7 +41,7 @@ def check_rows(value: MPObject, device: Device) -> None:
     assert isinstance(kind, TensorType)
     if not kind.shape or not kind.shape[0]:
         raise TraceError(
-            f"{at()}{device} encrypts tensors by rows, along the first axis, and {value!r} has "
+            f"{at()}{device} encrypts tensors by rows, along the first axis, and {value!s} has "
             "none: make it one of one row"
         )
 
@@ -71,7 +71,7 @@ def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, 
         low, high = -limit, limit
     elif name.startswith("f"):
         raise TraceError(
-            f"{at()}{device}: how large the numbers of {value!r} are is not known, and parameters "
+            f"{at()}{device}: how large the numbers of {value!s} are is not known, and parameters "
             "follow from it: write mp.put(…, x, range=(low, high)) where its party puts it, or say "
             f"limit: in the configuration of {device.name}"
         )

@@ -8,12 +8,13 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
-from mplang_analysis.ext import ShownHost
+from mplang_analysis.ext import ShownHost, turn_of
 from mplang_cache import use_own_code_cache
 
 from mplang_core import ClusterSpec, Mask, Program
@@ -222,7 +223,7 @@ class Simulator(ShownHost):
 
     def progress(self) -> list[PartyState]:
         """Return the current state of each party; link statistics start at the last failure."""
-        return [worker.state() for worker in self._parties.workers]
+        return [replace(each.state(), turn=turn_of(each)) for each in self._parties.workers]
 
     def _fetch(self, rank: int, value: Any) -> Any:
         read = getattr(value, "__mplang_fetch__", None)  # of what is read when it is used

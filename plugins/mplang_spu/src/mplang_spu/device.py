@@ -41,13 +41,13 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """
     if not isinstance(value.base_type, TensorType):
         raise TraceError(
-            f"{at()}an SPU takes tensors, got {value!r}. Filter and aggregate a table at its "
+            f"{at()}an SPU takes tensors, got {value!s}. Filter and aggregate a table at its "
             "party, where mp.device(...)(mplang_tables.to_tensor)(t, rows=...) makes its numbers a "
             "tensor"
         )
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who holds {value!r} is known only at run time; run its pcall at parties "
+            f"{at()}who holds {value!s} is known only at run time; run its pcall at parties "
             "that are named"
         )
     holder = the_holder(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis import Rows
-from mplang_analysis.ext import isolated
+from mplang_analysis.ext import fragment, isolated
 
 from mplang_core.ext import printable
 
@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
     return escaped if len(escaped) <= LONGEST else escaped[: LONGEST - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Grid:
     """Rows of texts beneath names and types of columns. All of them are shown escaped.
 
@@ -69,6 +69,8 @@ class Grid:
         ]
         return "\n".join([*lines, self._caption(count)])
 
+    __repr__ = __str__
+
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield what rich shows; no text is read as markup."""
         types = [f" ({kind})" for kind in self.types] or [""] * len(self.names)
@@ -83,17 +85,17 @@ class Grid:
             "<tr>" + "".join(f"<th>{isolated(text)}</th>" for text in line) + "</tr>"
             for line in self._heads()
         )
-        sides = ["right" if right else "left" for right in self._right()]
+        sides = [' class="number"' if right else "" for right in self._right()]
         body = "".join(
             "<tr>"
             + "".join(
-                f'<td style="text-align:{side}">{isolated(text)}</td>'
+                f"<td{side}>{isolated(text)}</td>"
                 for text, side in zip(self._texts(row), sides, strict=True)
             )
             + "</tr>"
             for row in self.rows
         )
-        return (
+        return fragment(
             f"<table><thead>{heads}</thead><tbody>{body}</tbody></table>"
             f"<p>{isolated(printable(self.caption))}</p>"
         )

@@ -138,7 +138,7 @@ def show_in_ipython() -> None:
 def _schema(value: MPObject) -> Grid:
     kind = value.base_type
     if not isinstance(kind, TableType):
-        raise TypeError(f"{at()}{value!r} is no table")
+        raise TypeError(f"{at()}{value!s} is no table")
     mask = getattr(value.type, "pmask", None)
     where = f" on {value.device.name}" if value.device is not None else ""
     what = f"a table at {'?' if mask is None else mask}{where}"

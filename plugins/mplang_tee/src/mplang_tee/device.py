@@ -30,10 +30,10 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """
     config = cast("TeeConfig", dst.config)
     if value.base_type.form is not Form.PLAIN:
-        raise TraceError(f"{at()}{dst} takes what is plain at its party, got {value!r}")
+        raise TraceError(f"{at()}{dst} takes what is plain at its party, got {value!s}")
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who has {value!r} is known only at run time, so nobody can verify the enclave "
+            f"{at()}who has {value!s} is known only at run time, so nobody can verify the enclave "
             "for it: mp.put it at its party first"
         )
     if dst.mask <= value.pmask:

@@ -4,8 +4,9 @@
 is installed.
 """
 
-from mplang_trace.live_table import terminal, watch
+from mplang_trace.live_table import watch
 from mplang_trace.recording import LinkUse, Recording, record
+from mplang_trace.screens import terminal
 from mplang_trace.spans import Span, SpanRecorder, now
 
 __all__ = ["LinkUse", "Recording", "Span", "SpanRecorder", "now", "record", "terminal", "watch"]

@@ -1,40 +1,46 @@
-"""Live table of the parties' progress in the terminal."""
+"""Live table of the parties' progress, in the terminal or in a notebook."""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mplang_analysis import TextTable
+from mplang_analysis.ext import turn_of
+
 from mplang_core.ext import ObservedHost, PartyState, SimpHost
+from mplang_trace.host_work import busy_with
 from mplang_trace.long_ops import LongOps
+from mplang_trace.screens import Surface, surface_of
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 AFTER = 1.0  # seconds of a program before the table appears
 LONG = 1.0  # seconds in one op and line that are shown
 EVERY = 0.25  # seconds
-
-terminal = threading.Lock()
-"""Lock of the terminal; a thread that cannot acquire it at once draws nothing."""
+COLUMNS = ("party", "state", "op", "line", "sent", "received")
 
 
 @contextlib.contextmanager
 def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
-    """Show the progress of programs inside of ``with`` that run for more than a second.
+    """Show the progress of what runs inside of ``with`` for more than a second.
 
     The table has a row per party: its state, its current op with the line and, of a long one such
     as a query, the seconds since it was first seen there, and the bytes that it sent and received.
-    Of an op that takes longer than ten seconds and whose costs can be told, as one of an SPU, it
-    says how far it is. It disappears at the end of the program.
+    The row of the host tells what it compiles, seals or fetches. A loop has its turn, ``turn 7``,
+    or ``7 of 20`` where it was unrolled. Of an op that takes longer than ten seconds, if its costs
+    can be told as those of an SPU, it says how far it is. The table disappears when nothing runs
+    any more.
 
     Args:
         host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
-        console: the console; by default stderr, if that is a terminal.
+        console: the console; by default the output of the cell in a notebook, elsewhere stderr, if
+            that is a terminal.
 
     Example:
         >>> import mplang_core as mp
@@ -42,15 +48,15 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
         ...     mp.fetch(sim, mp.evaluate(sim, lambda: mp.constant(7)))
         [array(7), array(7)]
     """
-    if console is None:
-        from rich.console import Console as Terminal
-
-        console = Terminal(stderr=True)
-    if not (console.is_terminal and isinstance(host, ObservedHost)):
+    surface = surface_of(console)
+    if surface is None or not isinstance(host, ObservedHost):
         yield
         return
     over = threading.Event()
-    thread = threading.Thread(target=_show, args=(host, console, over), daemon=True)
+    shown = _Watch(host, surface, over, threading.get_ident())
+    # a notebook puts what a thread displays below the cell that its context is of
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(shown.run,), daemon=True)
     thread.start()
     try:
         yield
@@ -59,21 +65,40 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
         thread.join()
 
 
-def _show(host: ObservedHost, console: Console, over: threading.Event) -> None:
-    from rich.live import Live
+class _Watch:
+    """Thread that draws a table while a host is at work.
 
-    while not over.wait(EVERY):
-        begun = time.monotonic()
-        while host.at() is not None and not over.wait(EVERY):
-            if time.monotonic() - begun < AFTER or not terminal.acquire(blocking=False):
-                continue
-            try:
-                seen = Seen()
-                with Live(console=console, auto_refresh=False, transient=True) as live:
-                    while host.at() is not None and not over.wait(EVERY):
-                        live.update(_table(host, time.monotonic() - begun, seen), refresh=True)
-            finally:
-                terminal.release()
+    Args:
+        host: the host.
+        surface: where it is drawn.
+        over: set at the end of ``with``.
+        thread: who works for the host.
+    """
+
+    def __init__(
+        self, host: ObservedHost, surface: Surface, over: threading.Event, thread: int
+    ) -> None:
+        self.host, self.surface, self.over, self.thread = host, surface, over, thread
+
+    def works(self) -> bool:
+        """Return whether the host is at work, once it was waited for."""
+        busy = self.host.at() is not None or bool(busy_with(self.thread)[0])
+        return busy and not self.over.wait(EVERY)
+
+    def run(self) -> None:
+        """Draw until it is over."""
+        while not self.over.wait(EVERY):
+            begun = time.monotonic()
+            while self.works():
+                if time.monotonic() - begun >= AFTER:
+                    self.draw(begun)
+
+    def draw(self, begun: float) -> None:
+        """Draw while the host is at work, if nobody else draws there."""
+        seen = Seen()
+        with self.surface.screen() as screen:
+            while screen is not None and self.works():
+                screen.draw(_table(self.host, time.monotonic() - begun, seen, self.thread))
 
 
 class Seen:
@@ -103,26 +128,41 @@ class Seen:
         return now - begin, sent - sent_before
 
 
-def _table(host: ObservedHost, took: float, seen: Seen | None = None) -> Table:
+def _table(
+    host: ObservedHost, took: float, seen: Seen | None = None, thread: int | None = None
+) -> TextTable:
     from rich.filesize import decimal
-    from rich.table import Table
 
-    table = Table("party", "state", "op", "line", "sent", "received", title=f"{took:.0f} s")
-    at = host.at()
-    if at is not None and at.location:
-        table.add_row("host", "", at.opcode, str(at.location), "", "")
+    rows = [_host_row(host, thread)]
     states = host.progress()
     sent = {name: _sent(state) for name, state in zip(host.names, states, strict=True)}
     for name, state in zip(host.names, states, strict=True):
         if not state.observable:
-            table.add_row(name, state.state, "not observable", "", "", "")
+            rows.append([name, state.state, "not observable", "", "", ""])
             continue
         received = sum(link.received for link in state.links.values())
-        line = (state.location or "") + _since(host, name, state, took, sum(sent.values()), seen)
-        table.add_row(
-            name, state.state, state.op or "", line, decimal(sent[name]), decimal(received)
+        since = _since(host, name, state, took, sum(sent.values()), seen)
+        line = _with(state.location or "", state.turn, since)
+        rows.append(
+            [name, state.state, state.op or "", line, decimal(sent[name]), decimal(received)]
         )
-    return table
+    return TextTable(f"{took:.0f} s", COLUMNS, rows)
+
+
+def _host_row(host: ObservedHost, thread: int | None) -> list[str]:
+    """Return what the host does: an op, or something before anything runs."""
+    at = host.at()
+    if at is not None:
+        line, turn = str(at.location or ""), turn_of(host)
+        return ["host", "running", at.opcode, _with(line, turn), "", ""]
+    work, line = busy_with(thread) if thread is not None else ("", "")
+    return ["host", work or "idle", "", line, "", ""]
+
+
+def _with(line: str, *notes: str) -> str:
+    """Return a line with notes in brackets."""
+    words = ", ".join(filter(None, notes))
+    return f"{line} ({words})" if words else line
 
 
 def _sent(state: PartyState) -> int:
@@ -139,4 +179,4 @@ def _since(
     if passed < LONG:
         return ""
     progress = seen.long_ops.progress(host, state, passed, moved)
-    return f" ({passed:.0f} s{', ' * bool(progress)}{progress})"
+    return ", ".join(filter(None, [f"{passed:.0f} s", progress]))

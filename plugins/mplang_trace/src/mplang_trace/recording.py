@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from mplang_analysis.ext import sections
+
 from mplang_core.ext import ConfigError, ObservedHost, SimpHost
+from mplang_trace.recording_view import SpanList, parts_of
 from mplang_trace.spans import Span, SpanRecorder
 
 MICRO = 1e6
@@ -50,7 +53,7 @@ class Recording:
     def spans(self) -> list[Span]:
         """All spans in the order of their start."""
         found = [span for recorder in self._recorders for span in recorder.spans]
-        return sorted(found, key=lambda span: (span.begin, -span.duration))
+        return SpanList(sorted(found, key=lambda span: (span.begin, -span.duration)))
 
     @property
     def dropped(self) -> int:
@@ -97,6 +100,9 @@ class Recording:
         lost = f", {self.dropped} more were dropped" if self.dropped else ""
         parties = f"{len(self.names)} parties and the host"
         return f"<Recording of {len(self.spans)} spans of {parties}{lost}>"
+
+    def _repr_html_(self) -> str:
+        return sections(parts_of(self))
 
 
 def _pid(span: Span) -> int:

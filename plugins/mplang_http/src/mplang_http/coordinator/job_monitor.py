@@ -7,6 +7,8 @@ from typing import Any
 
 from mplang_core.ext import PartyState, Traffic
 
+MAX_TURN = 60  # characters of what a worker tells of its loops
+
 
 class JobMonitor:
     """Last known state of each worker's job.
@@ -41,7 +43,8 @@ class JobMonitor:
             links[int(peer)] = links.get(int(peer), Traffic()) + used
         at = status.get("at") or {}
         watched = status.get("observable") is not False
-        state = PartyState(status["state"], at.get("op"), at.get("location"), links, watched)
+        op, line, turn = at.get("op"), at.get("location"), str(at.get("turn") or "")[:MAX_TURN]
+        state = PartyState(status["state"], op, line, links, watched, turn)
         self.states[rank] = state
         if status.get("ended") is not None:
             self._ended_traffic[rank] = links

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mplang_analysis.ext import turn_of
 from mplang_trace import SpanRecorder, now
 
 from mplang_core.ext import MAX_PLACE, Failure, ObservedWorker, Traffic
@@ -95,12 +96,13 @@ class Job:
         return {peer: found[peer] - before for peer, before in self._traffic_at_start.items()}
 
     def op_location(self) -> dict[str, str | None]:
-        """Return the running op, and its line in the coordinator's source."""
-        op = None if self._worker is None else self._worker.where(self.key)
-        if op is None:
+        """Return the running op, its line in the coordinator's source, and the turn of its loop."""
+        worker = self._worker
+        op = None if worker is None else worker.where(self.key)
+        if worker is None or op is None:
             return {"op": None, "location": None}
         where = str(op.location)[:MAX_PLACE] if op.location else None
-        return {"op": op.opcode, "location": where}
+        return {"op": op.opcode, "location": where, "turn": turn_of(worker)}
 
     def status(self) -> dict[str, Any]:
         """Return the status that is sent to the coordinator."""

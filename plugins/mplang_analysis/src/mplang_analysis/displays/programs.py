@@ -1,0 +1,111 @@
+"""Displays of programs and functions: by the user's lines, without the code in them."""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from mplang_analysis.graph_builder import view_of
+from mplang_analysis.graph_view import Node
+from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line
+from mplang_analysis.report import Paragraphs, Part, TextTable, sections
+from mplang_core import CompiledFunction, Program, TracedFunction, verify
+from mplang_core.ext import Location
+
+LONGEST_SOURCE = 120
+"""Characters of a source line that are shown."""
+
+MORE = (
+    "mp.analysis.disclosure(…) tells who learns what, mp.analysis.graph(…) draws it, and "
+    "print(…) of its program writes every op."
+)
+
+
+def show(program: Program) -> str:
+    """Return a program as HTML: a row for each of the user's lines.
+
+    Example:
+        >>> import mplang_core as mp
+        >>> "input 0" in show(mp.parse('program "p" on {0} (%0: f32[3]@{0}) { return %0 }'))
+        True
+    """
+    return sections([*_parts(program, (), {}), Paragraphs([MORE])])
+
+
+def show_traced(function: TracedFunction) -> str:
+    """Return a traced function as HTML, with the text of its lines."""
+    return sections([*_traced(function), Paragraphs([MORE])])
+
+
+def show_compiled(function: CompiledFunction[object]) -> str:
+    """Return a compiled function as HTML: what it was traced for."""
+    traces = function.traces
+    if not traces:
+        return sections(
+            [Paragraphs([f"{quoted(function.fn.__name__)} is traced when it gets its arguments."])]
+        )
+    parts = [part for each in traces for part in _traced(each)]
+    return sections([*parts, Paragraphs([MORE])])
+
+
+def _traced(function: TracedFunction) -> list[Part]:
+    names = names_of(function)
+    here = function.cluster_spec is not None  # another's program may name any file of this machine
+    return _parts(function.program, names, _sources(function.program) if here else {})
+
+
+def _parts(program: Program, names: Sequence[str], sources: dict[str, str]) -> list[Part]:
+    verify(program)
+    view = view_of(program)
+    party = PartyNames(view.parties, tuple(names))
+    who = ", ".join(party.of(rank) for rank in view.parties)
+    count = sum(1 for _ in program.graph.walk())
+    title = f"Program {quoted(program.name)} of {who}: {count:,} ops, digest {program.digest[:12]}…"
+    types = {edge.target: edge.type for edge in view.edges}
+    lines: dict[str, list[Node]] = defaultdict(list)
+    for node in view.nodes:
+        if node.kind not in ("input", "output", "join"):
+            lines[node.line].append(node)
+    rows = [
+        *(_end(node, node.gives, party) for node in view.nodes if node.kind == "input"),
+        *(_row(line, nodes, party, sources) for line, nodes in lines.items()),
+        *(_end(node, types[node.id], party) for node in view.nodes if node.kind == "output"),
+    ]
+    columns = ["line", "source", "what", "parties"]
+    if not sources:
+        columns, rows = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
+    return [TextTable(title, columns, rows)]
+
+
+def _end(node: Node, kind: str, party: PartyNames) -> list[str]:
+    return ["", "", f"{node.label}: {kind}", _who([node], party)]
+
+
+def _row(
+    line: str, nodes: Sequence[Node], party: PartyNames, sources: Mapping[str, str]
+) -> list[str]:
+    counted = Counter(_what(node, party) for node in nodes)
+    what = ", ".join(f"{text} ×{n}" if n > 1 else text for text, n in counted.items())
+    shown = quoted_line(line) if line else ""
+    return [shown, sources.get(line, ""), what, _who(nodes, party)]
+
+
+def _who(nodes: Sequence[Node], party: PartyNames) -> str:
+    ranks = {rank for node in nodes for rank in node.parties}
+    return ", ".join(party.of(rank) for rank in sorted(ranks))
+
+
+def _what(node: Node, party: PartyNames) -> str:
+    ways = [f"{party.of(frm)} → {party.of(to)}" for to, frm in node.routing if to != frm]
+    return ", ".join(ways) if node.kind == "move" and ways else node.label
+
+
+def _sources(program: Program) -> dict[str, str]:
+    """Return the texts of the lines of a program that was traced here."""
+    places: dict[str, Location] = {}
+    for op in program.graph.walk():
+        if op.location is not None:
+            places.setdefault(str(op.location), op.location)
+    texts = {key: linecache.getline(at.file, at.line).strip() for key, at in places.items()}
+    return {key: text[:LONGEST_SOURCE] for key, text in texts.items() if text}
