@@ -12,6 +12,7 @@
 ``mp.connect("simulator", cluster)`` and ``mp.Simulator(cluster)`` return the host of a backend.
 """
 
+from functools import partial as _partial
 from typing import TYPE_CHECKING, Any
 
 from mplang_core import _extensions, errors as errors, ir as ir, simp as simp
@@ -97,7 +98,17 @@ for _function in (put, seal, reveal):  # seed 003 lists them in simp; their laye
 
 def __dir__() -> list[str]:
     """Return the names of this module and of installed packages: backends, analysis, …."""
-    return sorted({*globals(), *_LAZY, *_extensions.names()})
+    return sorted({*_public(globals()), *_LAZY, *_extensions.names(), "errors", "ir", "simp"})
+
+
+def _public(names: dict[str, object]) -> list[str]:
+    """Return what of the names of a module is no module, not private, and not of Python."""
+    hidden = {name for name, x in names.items() if name[0] == "_" or isinstance(x, type(ir))}
+    return sorted(names.keys() - hidden - {"Any", "TYPE_CHECKING", "annotations"})
+
+
+for _module in (errors, ir, simp):
+    vars(_module)["__dir__"] = _partial(_public, vars(_module))
 
 
 if not TYPE_CHECKING:  # to which a misspelt name is an error
@@ -111,7 +122,6 @@ if not TYPE_CHECKING:  # to which a misspelt name is an error
             from mplang_core.device import cluster
 
             return getattr(cluster, name)
-        value = _extensions.find(name)
-        if value is None:
+        if (value := _extensions.find(name)) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return value

@@ -76,6 +76,7 @@ from mplang_core.ir.source_line import (
     is_skipped as is_skipped,
     raised as raised,
     skip_package as skip_package,
+    warn as warn,
 )
 from mplang_core.ir.wire import (
     WIRE_VERSION as WIRE_VERSION,

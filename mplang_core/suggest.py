@@ -41,10 +41,23 @@ def install_hint(name: str, there: Iterable[str] = ()) -> str:
     if name.lower() in FAILED:
         return FAILED[name.lower()]
     names = list(there)
-    lower = {each.lower(): each for each in names}
     if name.lower() in KNOWN:
         return f"try: pip install {KNOWN[name.lower()]}"
+    others = f"there are: {', '.join(sorted(names)) or 'none'}; no package of mplang brings it"
+    return similar(name, names) or others
+
+
+def similar(name: str, there: Iterable[str]) -> str:
+    """Return a question for an unknown name, ``"did you mean 'P0'?"``; empty if none is similar.
+
+    Args:
+        name: the unknown name.
+        there: the names that exist.
+
+    Example:
+        >>> similar("p0", ["P0", "P1"])
+        "did you mean 'P0'?"
+    """
+    lower = {each.lower(): each for each in there}
     close = difflib.get_close_matches(name.lower(), lower, n=1)
-    if close:
-        return f"did you mean {lower[close[0]]!r}?"
-    return f"there are: {', '.join(sorted(names)) or 'none'}; no package of mplang brings it"
+    return f"did you mean {lower[close[0]]!r}?" if close else ""

@@ -23,6 +23,7 @@ PAGES = (
     "docs/*.md",
     "docs/adr/*.md",
     "docs/cookbook/*.md",
+    "docs/tutorials/*.md",
     "plugins/*/README.md",
     "examples/*/README.md",
     "benchmarks/RESULTS.md",

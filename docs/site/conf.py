@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 import mplang_core
 
@@ -45,7 +48,6 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 add_module_names = False
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 76
 toc_object_entries_show_parents = "hide"
 
 # -- appearance: nothing is loaded from elsewhere
@@ -59,3 +61,27 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 copybutton_exclude = ".linenos, .gp, .go"
+
+# -- for who cannot see or point: what the theme leaves out
+
+ADDED: Mapping[str, str] = {
+    'role="heading"': 'role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',  # it scrolls, by keys, too
+    '<table class="docutils': '<table tabindex="0" class="docutils',
+}
+
+
+def add_to_pages(app: Sphinx, error: Exception | None) -> None:
+    """Write into the pages what the theme leaves out."""
+    for page in () if error else Path(app.outdir).rglob("*.html"):
+        text = page.read_text()
+        for old, new in ADDED.items():
+            text = text.replace(old, new)
+        page.write_text(text)
+
+
+def setup(app: Sphinx) -> None:
+    """Have the pages completed."""
+    app.connect("build-finished", add_to_pages)

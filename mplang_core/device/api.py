@@ -19,7 +19,15 @@ from mplang_core.device.kinds import (
     find_joint_run,
     find_transfer,
 )
-from mplang_core.edsl import InterpContext, MPContext, MPObject, constant, find_ctx, with_ctx
+from mplang_core.edsl import (
+    InterpContext,
+    MPContext,
+    MPObject,
+    constant,
+    find_ctx,
+    open_ctx,
+    with_ctx,
+)
 from mplang_core.edsl.bounds import read_range
 from mplang_core.edsl.literals import MAX_LITERAL, is_literal, read_args, warn_of_data
 from mplang_core.edsl.peval import is_function, peval, run_program
@@ -125,6 +133,8 @@ def device(
             f"{at()}device takes the name of a device, as in @mp.device('P0'), got a "
             f"{type(name).__name__}"
         )
+    if name is not None and (here := open_ctx()) is not None:
+        _device(here, name)  # so that a wrong name is told where it stands
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
         @of_user
@@ -327,8 +337,7 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObj
     src = cast("Device | None", value.device)
     if src == dst and (dst is not None or (value.pmask == ctx.mask and value.uniform)):
         return value
-    way = find_transfer(src, dst)
-    if way is None:
+    if (way := find_transfer(src, dst)) is None:
         raise TraceError(no_way(value, src, dst, _devices(ctx)))
     needed = way.required(value, src, dst)
     if needed not in CONSENTS[: CONSENTS.index(said) + 1]:

@@ -17,7 +17,7 @@ from mplang_core.errors import ConfigError
 from mplang_core.ir import Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.suggest import install_hint
+from mplang_core.suggest import install_hint, similar
 from mplang_core.tracebacks import of_user
 
 
@@ -191,7 +191,8 @@ class ClusterSpec(StrictModel):
             return known
         if (spec := self.devices.get(name)) is None:
             raise ConfigError(
-                f"{at()}no device {name!r}; this cluster has {', '.join(self.devices)}"
+                f"{at()}no device {name!r}; {similar(name, self.devices)} this cluster has "
+                f"{', '.join(self.devices)}".replace("  ", " ")
                 + self._devices_of_party(name)
             )
         kind = device_kinds.get(spec.kind)
@@ -238,15 +239,9 @@ class ClusterSpec(StrictModel):
 
     def _devices_of_party(self, name: str) -> str:
         """Return what to add to an error for a name that is that of a party; empty for others."""
-        for node in self.nodes:
-            if node.name == name:
-                own = [
-                    each
-                    for each, spec in self.devices.items()
-                    if list(spec.members) in ([node.rank], [name])
-                ]
-                return f"; the device of party {name} is {' or '.join(own)}" if own else ""
-        return ""
+        alone = [[name], *([node.rank] for node in self.nodes if node.name == name)]
+        own = [each for each, spec in self.devices.items() if list(spec.members) in alone]
+        return f"; the device of party {name} is {' or '.join(own)}" if own else ""
 
     def _members(self, name: str, spec: DeviceSpec) -> Mask:
         by_name = {node.name: node.rank for node in self.nodes}

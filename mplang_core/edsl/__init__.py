@@ -5,6 +5,7 @@ from mplang_core.edsl.context import (
     MPObject as MPObject,
     cur_ctx as cur_ctx,
     find_ctx as find_ctx,
+    open_ctx as open_ctx,
     with_ctx as with_ctx,
 )
 from mplang_core.edsl.function import (

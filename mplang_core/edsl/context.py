@@ -221,8 +221,7 @@ def find_ctx(args: Iterable[Any] = ()) -> MPContext:
     Raises:
         TraceError: there is none.
     """
-    ctx = _current.get()
-    if ctx is not None:
+    if (ctx := _current.get()) is not None:
         return ctx
     for arg in args:
         if isinstance(arg, MPObject):
@@ -231,6 +230,11 @@ def find_ctx(args: Iterable[Any] = ()) -> MPContext:
         f"{at()}no context to work in; call this in a function that mp.evaluate or "
         "mp.compile traces, or inside of `with mp.with_ctx(simulator):`"
     )
+
+
+def open_ctx() -> MPContext | None:
+    """Return the current context, ``None`` if there is none."""
+    return _current.get()
 
 
 def cur_ctx() -> MPContext:

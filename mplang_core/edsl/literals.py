@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from mplang_core.errors import LiteralWarning, TraceError
 from mplang_core.feop import flatten, unflatten
 from mplang_core.feop.program import PyTreeDef
 from mplang_core.ir import Location
-from mplang_core.ir.source_line import at, caller, trace_errors
+from mplang_core.ir.source_line import at, caller, trace_errors, warn
 from mplang_core.mask import Mask
 from mplang_core.types import TensorType, array_of, check_whole
 
@@ -103,7 +102,7 @@ def warn_of_data(literal: Any, advice: str) -> None:
     if isinstance(literal, _Public) or line is None or line in _warned:
         return
     if is_literal(literal) and np.size(literal) > MAX_LITERAL:
-        warnings.warn_explicit(advice, LiteralWarning, line.file, line.line)
+        warn(advice, LiteralWarning, line)
         _warned.add(line)  # not if a filter makes it an error, which is raised each time
 
 

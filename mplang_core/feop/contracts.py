@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mplang_core.errors import FeCapabilityError, StabilityWarning
-from mplang_core.ir import Location
-from mplang_core.ir.source_line import at, caller
+from mplang_core.ir.source_line import at, warn
 from mplang_core.types import BaseType, Form, TensorType
 
 if TYPE_CHECKING:  # pydantic takes long to import
@@ -109,8 +107,7 @@ def tell_stability(meta: FeMeta) -> None:
     stability = meta.capabilities.stability
     if stability.level == "stable" or meta.name in _warned:
         return
-    line = caller() or Location("<mplang>", 1)
     notes = f": {stability.notes}" if stability.notes else ""
     text = f"{meta.name} is experimental; it may change in any release{notes}"
-    warnings.warn_explicit(text, StabilityWarning, line.file, line.line)
+    warn(text, StabilityWarning)
     _warned.add(meta.name)  # not if a filter makes it an error, which is raised each time

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 from mplang_core.mask import Mask
 from mplang_core.types import BaseType, MPType, size_of
 
+PROMPT = "the prompt"
+
 AnyType: TypeAlias = MPType | BaseType
 """The type of a value: multi-party at party level, a base type in the body of a ``pcall``."""
 
@@ -31,28 +33,36 @@ def digest_of(program: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Source line of the user. Its text has the file name only, never the path.
+    """Source line of the user. As text it has the file name only, never the path.
 
-    In a notebook it is as in Python's own tracebacks: ``Cell In[5], line 2``.
+    In a notebook it is as in Python's own tracebacks, ``Cell In[5], line 2``; at the prompt of
+    Python ``the prompt, line 1``. Two are equal if file and line are.
 
     Args:
         file: the path or name of the file.
         line: the line, from 1.
+        function: the qualified name of the function that the line is in, if it is known.
+        text: the text of the line, if somebody has told it; ``None`` for a line that ran in this
+            process, which finds its text in :mod:`linecache`.
     """
 
     file: str
     line: int
+    function: str = field(default="", compare=False)
+    text: str | None = field(default="", compare=False)
 
     @property
     def name(self) -> str:
-        """The name of the file without its path, or the notebook's cell: ``Cell In[5]``."""
+        """The name of the file without its path, or ``Cell In[5]``, or ``the prompt``."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         cell = shell.compile.format_code_name(self.file) if shell else None
-        return " ".join(cell) if cell else os.path.basename(self.file)
+        prompt = self.file.startswith(("<stdin>", "<python-input-"))  # the latter from Python 3.13
+        return " ".join(cell) if cell else PROMPT if prompt else os.path.basename(self.file)
 
     def __str__(self) -> str:
         name = self.name
-        return f"{name}, line {self.line}" if name.startswith("Cell ") else f"{name}:{self.line}"
+        in_file = not name.startswith(("Cell ", PROMPT))
+        return f"{name}:{self.line}" if in_file else f"{name}, line {self.line}"
 
 
 @dataclass(slots=True, eq=False)

@@ -136,8 +136,7 @@ class TypeParser:
     def _tokenize(self, text: str) -> Iterator[_Token]:
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            if (found := _TOKEN.match(text, at)) is None:
                 self._fail_at(at, f"unexpected character {text[at]!r}")
             if found.lastgroup != "space":
                 kind = found.group() if found.lastgroup == "mark" else str(found.lastgroup)
@@ -276,7 +275,6 @@ class TypeParser:
         if self.accept("["):
             return TensorType(DType(name), self.listed(self.integer, "]"))
         self.expect("<")
-        cls = type_classes.get(name)
-        if cls is None:
+        if (cls := type_classes.get(name)) is None:
             self.fail(f"unknown type {name!r}; no plugin that is installed provides it")
         return cls.from_params(tuple(self.listed(self.attr, ">")))

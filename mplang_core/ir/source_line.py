@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
@@ -53,7 +54,8 @@ def raised(error: BaseException) -> str:
 def _lines_of_user(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Location]:
     for frame, line in frames:
         if not is_skipped(frame.f_globals.get("__name__", "")):
-            yield Location(os.fspath(frame.f_code.co_filename), line)
+            code = frame.f_code
+            yield Location(os.fspath(code.co_filename), line, code.co_qualname, None)
 
 
 class trace_errors:  # noqa: N801
@@ -84,3 +86,26 @@ def at() -> str:
     """Return the user's line as the prefix of a message: ``"demo.py:12: "``; empty if unknown."""
     location = caller()
     return f"{location}: " if location is not None else ""
+
+
+def warn(text: str, category: type[Warning], line: Location | None = None) -> None:
+    """Warn at a line of the user, which is shown as in errors.
+
+    Args:
+        text: the message.
+        category: the class of the warning.
+        line: where; the innermost line of the user on the stack by default.
+    """
+    line = line or caller() or Location("<mplang>", 1)
+    if ", " in str(line) and warnings.formatwarning is not _formatted:  # not a file
+        _formatted.others = warnings.formatwarning  # type: ignore[attr-defined]
+        warnings.formatwarning = _formatted  # type: ignore[assignment]
+    warnings.warn_explicit(text, category, line.file, line.line)
+
+
+def _formatted(message: object, category: object, file: str, number: int, *rest: object) -> str:
+    """Return a warning as Python shows it, with the cell of a notebook in place of its file."""
+    text: str = _formatted.others(  # type: ignore[attr-defined]
+        message, category, file, number, *rest
+    )
+    return text.replace(f"{file}:{number}", str(Location(file, number)), 1)

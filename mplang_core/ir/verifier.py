@@ -41,8 +41,7 @@ def infer_outputs(op: Operation, world: Mask) -> list[AnyType]:
         TypeError: the op is not allowed; the message is the reason alone.
         ValueError: the same.
     """
-    op_def = op_defs.get(op.opcode)
-    if op_def is None:
+    if (op_def := op_defs.get(op.opcode)) is None:
         raise TypeError(
             f"unknown op {op.opcode!r}; no plugin that is installed provides the dialect "
             f"{op.dialect!r}: {install_hint(op.dialect)}"
@@ -99,8 +98,7 @@ def _verify_op(op: Operation, defined: set[Value], world: Mask, level: Level) ->
     if not defined.issuperset(op.inputs):
         early = next(i for i, value in enumerate(op.inputs) if value not in defined)
         raise TypeError(f"operand {early} is used before its definition")
-    op_def = op_defs.get(op.opcode)
-    if op_def is not None:
+    if (op_def := op_defs.get(op.opcode)) is not None:
         if op_def.level is not level:
             raise TypeError(f"it stands at {op_def.level.value} level, not at {level.value} level")
         for name, region_level in op_def.regions.items():

@@ -182,8 +182,7 @@ class _Writer(AttrVisitor[object]):
         )
 
     def type(self, value: Value) -> int:
-        index = self._type_index.get(value.type)
-        if index is None:
+        if (index := self._type_index.get(value.type)) is None:
             index = self.types.setdefault(str(value.type), len(self.types))
             self._type_index[value.type] = index
         return index
@@ -298,8 +297,7 @@ class _Reader:
         return normalize(value)
 
     def extension(self, ext: _Extended) -> AttrValue:
-        code = _CODES.get(ext.code)
-        if code is None:
+        if (code := _CODES.get(ext.code)) is None:
             raise _unknown(ext.code)
         if code == _TYPE:
             return parse_attribute(ext.data.decode())

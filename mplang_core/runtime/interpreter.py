@@ -139,8 +139,7 @@ class Interpreter:
         """
         key = program.digest, program.line_hash
         with self._plans_lock:
-            plan = self._plans.get(key)
-            if plan is not None:
+            if (plan := self._plans.get(key)) is not None:
                 self._plans.move_to_end(key)
                 return plan
         plan = self.make_plan(program)

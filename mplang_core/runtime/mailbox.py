@@ -111,11 +111,9 @@ class CommunicatorBase(Communicator):
         if to_rank == self.rank:
             self.deliver(self.rank, key, data)
             return
-        link = self._traffic.get(to_rank)
-        if link is None:
+        if (link := self._traffic.get(to_rank)) is None:
             raise CommError(f"there is no party {to_rank} among {self.world_size}")
-        recorder = self._recorder(key)
-        if recorder is None:
+        if (recorder := self._recorder(key)) is None:
             size = self._send(to_rank, key, data)
         else:
             with recorder.message("send", to_rank, key) as facts:
@@ -134,18 +132,15 @@ class CommunicatorBase(Communicator):
             run, message, place = self._run(key), (from_rank, key), _place(key)
             if place in run.forgotten:
                 return
-            seen = run.seen.get((from_rank, place))
-            if seen is None:
+            if (seen := run.seen.get((from_rank, place))) is None:
                 seen = run.seen[from_rank, place] = set()
             if key in seen:
                 return
             seen.add(key)
-            link = self._traffic.get(from_rank)
-            if link is not None:
+            if (link := self._traffic.get(from_rank)) is not None:
                 link.received += size_of(data)
                 link.received_messages += 1
-            waiting = run.waiters.pop(message, None)
-            if waiting is None:
+            if (waiting := run.waiters.pop(message, None)) is None:
                 run.inbox[message] = data
                 return
             waiter = waiting.pop()
@@ -179,8 +174,7 @@ class CommunicatorBase(Communicator):
         Who is known to be at work is waited for as long as the run may take, and nobody else for
         more than ``timeout`` seconds.
         """
-        recorder = self._recorder(key)
-        if recorder is None:
+        if (recorder := self._recorder(key)) is None:
             return self._await(from_rank, key)
         with recorder.message("wait", from_rank, key) as facts:
             data = self._await(from_rank, key)
@@ -238,8 +232,7 @@ class CommunicatorBase(Communicator):
     def set_evaluated(self, run: str, evaluated: bool) -> None:
         """Take notice that the evaluation of an open run begins at this party, or ends."""
         with self._lock:
-            found = self._runs.get(run)
-            if found is not None:
+            if (found := self._runs.get(run)) is not None:
                 found.is_evaluated = evaluated
 
     def waits_for(self, run: str) -> set[int] | None:
@@ -260,8 +253,7 @@ class CommunicatorBase(Communicator):
     def is_at_work(self, run: str, rank: int) -> None:
         """Take notice that a party is at work in a run, or waits for one that is."""
         with self._lock:
-            found = self._runs.get(run)
-            if found is not None:
+            if (found := self._runs.get(run)) is not None:
                 found.at_work[rank] = time.monotonic()
 
     def _ask(self, run: str, rank: int) -> None:
@@ -301,8 +293,7 @@ class CommunicatorBase(Communicator):
 
     def _end(self, run: str, kind: type[RunError], text: str) -> None:
         with self._lock:
-            found = self._runs.get(run)
-            if found is not None:
+            if (found := self._runs.get(run)) is not None:
                 found.fail(functools.partial(kind, text))
 
     def _inbox(self, key: str) -> dict[tuple[int, str], Any]:

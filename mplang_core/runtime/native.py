@@ -166,8 +166,7 @@ def native_calls(ctx: KernelContext) -> NativeCalls | None:
     if natives is None:
         return None
     opcode = ctx.op.opcode
-    service = native_ops.peek(opcode)
-    if service is None:
+    if (service := native_ops.peek(opcode)) is None:
         raise KernelError(f"{opcode} calls a native service, and its kernel declares no native=…")
     calls: NativeCalls | None = natives.get(service)
     if calls is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -12,7 +11,8 @@ from typing import Any
 from mplang_core.edsl import MPObject
 from mplang_core.edsl.interp import data_of
 from mplang_core.errors import PrecisionWarning
-from mplang_core.ir import Location, Operation, Program
+from mplang_core.ir import Operation, Program
+from mplang_core.ir.source_line import warn
 from mplang_core.mask import Mask
 from mplang_core.runtime import KernelContext, Listener
 from mplang_core.runtime.mailbox import CommunicatorBase
@@ -61,8 +61,7 @@ class ObservedHost(SimpHost):
         """
         for found in self._diagnose(program, inputs):
             self._warn_of(found)
-        rehearse = _rehearse.get()
-        if rehearse is not None:
+        if (rehearse := _rehearse.get()) is not None:
             with self.options():
                 rehearse(self, program, inputs)
         return super().evaluate(program, inputs)
@@ -123,8 +122,7 @@ class ObservedHost(SimpHost):
 
     def _warn_of(self, found: Diagnostic) -> None:
         """Tell of what goes wrong in a program, before anything runs."""
-        line = found.line or Location("<mplang>", 1)
-        warnings.warn_explicit(found.text, PrecisionWarning, line.file, line.line)
+        warn(found.text, PrecisionWarning, found.line)
 
     def progress(self) -> list[PartyState]:
         """Return the state of each party by rank; ``idle`` for all by default."""
@@ -141,8 +139,7 @@ class ObservedHost(SimpHost):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        recorder = self._recorder(None, "fetch")
-        if recorder is None:
+        if (recorder := self._recorder(None, "fetch")) is None:
             return super().fetch(var)
         found: list[Any] = [None] * len(var.values)
         for rank, value in enumerate(var.values):

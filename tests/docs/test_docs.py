@@ -82,7 +82,7 @@ def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / path).read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    for found in re.finditer(r"^```(?:python|\{code-cell\})\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         line = text.count("\n", 0, found.start()) + 1
         code = "\n" * line + found.group(1)
         exec(compile(code, str(path), "exec"), namespace)

@@ -10,6 +10,7 @@ import linecache
 import sys
 import types
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,7 +21,9 @@ SCRIPT = Path(__file__).with_name("test_mistakes.py")
 
 
 class Shell:
-    """What mplang asks of IPython: the cell of a name."""
+    """What mplang asks of IPython: the cell of a name, and how tables are shown."""
+
+    display_formatter = MagicMock()
 
     @property
     def compile(self):

@@ -61,6 +61,7 @@ from mplang_analysis.labels import (
     Source,
     own,
 )
+from mplang_analysis.line_texts import LineText, line_text, line_texts, texts_digest
 from mplang_analysis.lineage import (
     Cell,
     Guard,
@@ -160,6 +161,7 @@ __all__ = [
     "Interval",
     "Label",
     "LineCost",
+    "LineText",
     "Lineage",
     "LineageRule",
     "Link",
@@ -237,6 +239,8 @@ __all__ = [
     "hull",
     "kinds_of",
     "labels_of",
+    "line_text",
+    "line_texts",
     "lines_digest",
     "network_named",
     "network_of",
@@ -256,4 +260,10 @@ __all__ = [
     "staying_reads",
     "storage_of",
     "stored_forms",
+    "texts_digest",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

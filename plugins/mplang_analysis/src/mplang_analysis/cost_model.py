@@ -21,7 +21,7 @@ from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of
 from mplang_analysis.words import When
-from mplang_core import Mask
+from mplang_core import Mask, Program
 from mplang_core.ext import (
     Graph,
     Level,
@@ -277,6 +277,11 @@ def _unknown(joints: Iterable[JointOp]) -> Iterator[UnknownCost]:
     )
     for (op, line, parties, in_loop), count in counts.items():
         yield UnknownCost(op, line, tuple(parties), count, in_loop)
+
+
+def sends_untold(program: Program) -> bool:
+    """Return whether an op of a program sends messages that it does not declare, as an SPU's."""
+    return any(True for _ in _not_told(program.graph, program.mask, program.mask, None, False))
 
 
 def _not_told(

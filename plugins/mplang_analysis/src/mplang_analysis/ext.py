@@ -6,6 +6,7 @@ reports need is in :mod:`mplang_analysis`.
 
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.interval_analysis import Numbers as Numbers
+from mplang_analysis.line_texts import MAX_TEXT as MAX_TEXT
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,
     in_quotes as in_quotes,
@@ -18,6 +19,10 @@ from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
 from mplang_analysis.report import Part as Part
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
+from mplang_analysis.shown_runs import (
+    ShownHost as ShownHost,
+    watched_by_a_person as watched_by_a_person,
+)
 from mplang_analysis.source_names import (
     is_source_name as is_source_name,
     kinds_of_names as kinds_of_names,

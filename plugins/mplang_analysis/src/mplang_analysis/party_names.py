@@ -14,6 +14,7 @@ LONGEST_NAME = 64
 """Characters of a foreign name that are shown."""
 
 _PLAIN = re.compile(r"\w(?:[\w.:-]{0,62}\w)?")
+_CELL = re.compile(r"(Cell In\[\d{1,9}\]|the prompt), line \d{1,9}", re.ASCII)
 _RESERVED = re.compile(r"(party[\W_]*\d*|(the[\W_]*)?host|every(one|body)|no(body|_?one))", re.I)
 
 
@@ -62,7 +63,11 @@ def quoted_line(line: str) -> str:
     Example:
         >>> quoted_line("a b.py:12")
         '"a b.py":12'
+        >>> quoted_line("Cell In[5], line 8")
+        'Cell In[5], line 8'
     """
+    if _CELL.fullmatch(line):
+        return line
     file, colon, number = line.rpartition(":")
     return f"{quoted(file)}:{number}" if colon and number.isdecimal() else quoted(line)
 

@@ -39,6 +39,7 @@ class ProgramRequest:
         forms: per name the forms of that.
         mode: mode of the worker.
         shown: SHA-256 of its names and lines.
+        texts: SHA-256 of functions and texts of its lines; empty if they are not told.
         storage: what it does in storage: action, name and ranks.
         spends: what it uses up of the budgets of data sets.
         remarks: why guards of it do not count, with their lines.
@@ -56,6 +57,7 @@ class ProgramRequest:
     forms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     mode: str = "production"
     shown: str = ""
+    texts: str = ""
     storage: Sequence[tuple[str, str, Sequence[int]]] = ()
     spends: Sequence[Spend] = ()
     remarks: Sequence[str] = ()

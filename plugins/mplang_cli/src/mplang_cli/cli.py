@@ -347,6 +347,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run an artifact, or a program from its source, and show its results."""
+    from mplang_analysis.ext import watched_by_a_person
+
     from mplang_cli import artifact
     from mplang_cli.artifact.arguments import read_given
     from mplang_cli.artifact.running import run_given, shown
@@ -367,6 +369,7 @@ def run(
         mplang_core.connect(backend or backend_of(where), where, **options) as host,
         _traced(host, trace),
         mplang_core.watch(host),
+        watched_by_a_person(),
     ):
         if packed is None:  # by the data sets that the host knows
             with _known(catalogue):

@@ -53,6 +53,16 @@ from mplang_core.ext import (
     worker_kernels,
 )
 
+__all__ = [
+    "describe",
+    "list_backends",
+    "list_devices",
+    "list_frontends",
+    "list_kernels",
+    "list_ops",
+    "list_plugins",
+]
+
 CORE = "mplang-core"
 UNKNOWN = "unknown"
 INTERFACES: tuple[type, ...] = (
@@ -68,6 +78,11 @@ INTERFACES: tuple[type, ...] = (
     UsesStorage,
 )
 """The interfaces that mplang itself asks for."""
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)
 
 
 def list_frontends() -> list[str]:

@@ -20,3 +20,8 @@ Example:
 from mplang_dp.frontend import count, histogram, mean, sum
 
 __all__ = ["count", "histogram", "mean", "sum"]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

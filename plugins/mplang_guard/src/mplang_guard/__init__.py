@@ -15,3 +15,8 @@ Example:
 from mplang_guard.frontend import aggregate
 
 __all__ = ["aggregate"]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

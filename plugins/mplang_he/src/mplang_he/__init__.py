@@ -41,3 +41,8 @@ __all__ = [
     "rotate_rows",
     "sum_rows",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

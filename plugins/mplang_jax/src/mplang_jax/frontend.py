@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -14,6 +13,7 @@ from mplang_core import BaseType, FeProgram, FeSignature, MPLangError, PFunction
 from mplang_core.ext import (
     Caching,
     Capabilities,
+    Location,
     PrecisionWarning,
     TraceError,
     at,
@@ -22,6 +22,7 @@ from mplang_core.ext import (
     flatten,
     pack,
     unflatten,
+    warn,
 )
 
 if TYPE_CHECKING:  # it imports JAX
@@ -82,7 +83,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         is_fixed=is_fixed,
     )
     for file, line, text in made.meta.get("precision", ()):
-        warnings.warn_explicit(text, PrecisionWarning, file, line)
+        warn(text, PrecisionWarning, Location(file, line))
     return made
 
 

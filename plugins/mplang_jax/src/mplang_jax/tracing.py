@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import enable_x64
+from jax import enable_x64, stages
 from jax._src import config, core, source_info_util
 from jax.extend.core import Literal
 from mplang_stablehlo.ext import lowering_in_shared_context
@@ -52,7 +52,7 @@ class TracedFunction:
         self._fn, self._signature, self._types = fn, signature, operands
         self.operands = len(operands)
         self.out_tree: Any = None
-        self._stage: Any = None
+        self._stage: stages.Traced | None = None
         wide = any(kind.dtype.is_64bit for kind in operands)
         self.jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
         if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
@@ -122,7 +122,7 @@ class TracedFunction:
 
         flat.__signature__ = inspect.signature(self._flat)  # type: ignore[attr-defined]
         stage = jax.jit(flat, keep_unused=True).trace(*avals)  # with the user's name in its errors
-        jaxpr: Any = stage.jaxpr
+        jaxpr = stage.jaxpr
         if len(jaxpr.in_avals) > len(avals):  # values of another trace, which JAX makes operands
             raise TraceError(f"{at()}{trace_errors.LEAKED}")
         if not _hides_consts(jaxpr.jaxpr):
@@ -144,7 +144,7 @@ class TracedFunction:
             text: str = self._with_consts().lower().as_text(debug_info=True)
         return text
 
-    def _with_consts(self) -> Any:
+    def _with_consts(self) -> stages.Traced:
         """Return what JAX lowers: what was traced, or a function of operands and consts."""
         if self._stage is not None and self._stage.jaxpr is self.jaxpr and not self.consts:
             return self._stage

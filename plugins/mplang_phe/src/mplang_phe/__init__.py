@@ -46,3 +46,8 @@ __all__ = [
     "sub",
     "sum",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from mplang_analysis import WHOLE
 from mplang_analysis.ext import quoted
@@ -21,6 +21,9 @@ SUBSETS = (
 MAY_BE_LESS = (*SUBSETS, "discloses", "k", "max_share", "declassifiers")
 SENDS = ("disclose", "fetch", "forward")
 LEFT_OUT = ("line", "approved")  # lines are signed as a whole
+CURRENT: Final = 2
+"""The version of approvals that are signed now."""
+
 Number: TypeAlias = bool | int | float
 
 
@@ -90,12 +93,13 @@ class Approval(StrictModel):
     """What an owner has reviewed and allows.
 
     Attributes:
-        version: version of this format.
+        version: version of this format; 1 was for lines by file and number.
         id: what it is called; random.
         party: whose approval it is.
         program: digest of the program.
         name: its name.
-        shown: SHA-256 of the names and lines that were shown.
+        shown: SHA-256 of functions and texts of the lines that were shown; in version 1 of name
+            and lines.
         rows: what the program does at the party, as the rules are asked about it.
         parties: names of the parties, by rank.
         coordinators: who may run it.
@@ -107,7 +111,7 @@ class Approval(StrictModel):
         expires: until when it may run.
     """
 
-    version: Literal[1] = 1
+    version: Literal[1, 2] = CURRENT
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     party: str
     program: Digest

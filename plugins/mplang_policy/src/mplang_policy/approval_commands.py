@@ -128,7 +128,7 @@ def approve(
     reviewed = [review_of(owner, program, owner.coordinator(each), said) for each in who]
     until = old.expires if old is not None and renew and expires is None else _until(expires)
     left = uses or (_left(owner, old) if old is not None and renew else 1)
-    made = made_of(owner, program, reviewed, left, until)
+    made = made_of(owner, program, reviewed, left, until, old)
     changed = [] if old is None else changes(old, made)
     if sign_too is not None and changed:
         raise ConfigError(f"{sign_too} is of something else: other {', '.join(changed)}")

@@ -51,8 +51,8 @@ class Wanted(NamedTuple):
             return f"it is of {approval.party}"
         if approval.program != asked.program:
             return f"it is for program {approval.program[:12]}, and this is {asked.program[:12]}"
-        if approval.shown != asked.shown:
-            return "its names or lines are not those that were shown"
+        if other := self._other_lines(approval):
+            return other
         if asked.coordinator not in approval.coordinators:
             return f"it is for {' and '.join(approval.coordinators)}"
         if list(approval.parties) != list(asked.names):
@@ -60,6 +60,23 @@ class Wanted(NamedTuple):
             return f"it is for the parties {parties}, in this order"
         more = uncovered(approval.rows, self.requests)
         return "" if more is None else f"nobody was shown {describe(more)}"
+
+    def _other_lines(self, approval: Approval) -> str:
+        """Return why what is told of the program's lines is not what was shown."""
+        asked = self.asked
+        if approval.version == 1:
+            same = approval.shown == asked.shown
+            return "" if same else "its names or lines are not those that were shown"
+        if approval.name != asked.name:
+            return f"it is for {quoted(approval.name)}, and this is called {quoted(asked.name)}"
+        if not asked.texts:
+            return (
+                "the run does not tell its source lines, and they were shown: upgrade mplang-http "
+                "at the coordinator, or run the program as a whole"
+            )
+        if approval.shown != asked.texts:
+            return "the text of its lines is not what was shown: have it approved as it is now"
+        return ""
 
     def _inputs(self, approval: Approval) -> Iterator[str]:
         given = {each.position: each.numbers for each in self.inputs}

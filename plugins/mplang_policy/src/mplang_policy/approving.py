@@ -16,7 +16,7 @@ from mplang_analysis.ext import quoted
 import mplang_core as mp
 from mplang_core import Program
 from mplang_core.ext import ConfigError
-from mplang_policy.approval import AllowedInput, Approval, rows_of
+from mplang_policy.approval import CURRENT, AllowedInput, Approval, rows_of
 from mplang_policy.approvals import SUFFIX, Approvals, Wanted
 from mplang_policy.decision import decide_program
 from mplang_policy.envelope import Signed
@@ -126,7 +126,12 @@ def as_option(allowed: AllowedInput) -> str:
 
 
 def made_of(
-    owner: Owner, program: str, reviewed: Sequence[Review], uses: int, expires: datetime.datetime
+    owner: Owner,
+    program: str,
+    reviewed: Sequence[Review],
+    uses: int,
+    expires: datetime.datetime,
+    old: Approval | None = None,
 ) -> Approval:
     """Return the approval of what was reviewed.
 
@@ -136,6 +141,7 @@ def made_of(
         reviewed: its review for each coordinator.
         uses: how often it may run.
         expires: until when.
+        old: what it renews, or signs too, whose version it has.
 
     Raises:
         ConfigError: nothing was said of a public input.
@@ -148,12 +154,14 @@ def made_of(
             "may give another value"
         )
     requirements = mp.artifact.load(program).requirements
+    version = old.version if old is not None else CURRENT
     return Approval(
+        version=version,
         id=secrets.token_hex(8),
         party=owner.party,
         program=found.program.digest,
         name=found.program.name,
-        shown=found.asked.shown,
+        shown=found.asked.shown if version == 1 else found.asked.texts,
         rows=tuple(row for each in reviewed for row in rows_of(each.decision.requests)),
         parties=tuple(found.asked.names),
         coordinators=tuple(each.asked.coordinator for each in reviewed),

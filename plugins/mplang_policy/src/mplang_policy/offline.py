@@ -17,6 +17,7 @@ from mplang_analysis import (
     own,
     path_to,
     stored_forms,
+    texts_digest,
 )
 from mplang_analysis.ext import quoted
 
@@ -68,6 +69,7 @@ def asked_of(
         forms=stored_forms(program),
         mode=mode,
         shown=lines_digest(program),
+        texts=texts_digest(program),
         spends=followed.spends,
         remarks=followed.remarks,
     )

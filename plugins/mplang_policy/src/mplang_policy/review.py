@@ -13,6 +13,7 @@ from mplang_analysis import (
     Constant,
     Costs,
     Disclosure,
+    LineText,
     Link,
     Paragraphs,
     ProgramRequest,
@@ -22,6 +23,7 @@ from mplang_analysis import (
     TextTable,
     constants,
     costs,
+    line_texts,
     ops_among,
     queries,
     ranges,
@@ -35,6 +37,12 @@ from mplang_policy.budgets import Amount
 from mplang_policy.decision import Decision
 from mplang_policy.request import describe
 
+QUOTES = r"\u201c", r"\u201d"
+LINES = "Its source lines"
+ABOUT_LINES = (
+    "That is what {} says stands there. What runs is what the digest is of, whatever its lines "
+    "say. An approval holds for these functions and texts; files, cells and numbers may change."
+)
 MAX_LINES = 12  # of a piece of code that a terminal shows
 
 
@@ -181,6 +189,15 @@ class Review(Report):
                     found[Code(str(op.location or ""), op.opcode, who, text)] = None
         return list(found)
 
+    def lines(self) -> list[list[str]]:
+        """Return for each source line where it stands, its function and its text, each once."""
+        ops = self.program.graph.walk()
+        lines: dict[tuple[str, LineText], None] = {}
+        for op, each in zip(ops, line_texts(self.program), strict=True):
+            if op.location is not None:
+                lines[str(op.location), each] = None
+        return [[where, each.function, each.text] for where, each in lines]
+
     def tables(self) -> list[TextTable]:
         """Return what it is, what it reads, and what its inputs may be."""
         asked, program = self.asked, self.program
@@ -251,11 +268,23 @@ class Review(Report):
             *self.discloses.parts(drawings),
             Paragraphs([self.verdict, *self._refusals()], "What the rules say"),
             Paragraphs(asked, f"What the rules of {self.party} are asked"),
+            *self._lines(),
             *([CodeListing(f"What {self.party} runs", code)] if code else []),
             *(self.queries.parts(drawings) if self.queries and self.queries.rows else []),
             *_parts("Costs", self.costs, drawings),
             *_parts("Number ranges", self.ranges, drawings),
         ]
+
+    def _lines(self) -> Sequence[Part]:
+        """Return the source lines that an approval holds for."""
+        known = [row for row in self.lines() if row[1] or row[2]]
+        if not known:
+            return [Paragraphs(["The program does not tell the text of its lines."], LINES)]
+        rows = [
+            [quoted_line(where), quoted(name, None), _line(text)] for where, name, text in known
+        ]
+        table = TextTable(LINES, ["line", "function", "text"], rows)
+        return [table, Paragraphs([ABOUT_LINES.format(self.asked.coordinator)])]
 
     def _refusals(self) -> list[str]:
         text = "" if self.decision.allowed else self.decision.text(self.party)
@@ -271,6 +300,9 @@ class Review(Report):
             "verdict": self.verdict,
             "reads": list(self.asked.reads),
             "disclosure": self.discloses.to_dict(),
+            "lines": [
+                dict(zip(("line", "function", "text"), row, strict=True)) for row in self.lines()
+            ],
             "code": [each._asdict() for each in self.code()],
             "constants": [
                 {"line": str(each.line or ""), "op": each.op, **each.constant._asdict()}
@@ -283,6 +315,11 @@ class Review(Report):
 
 
 GUARD_COLUMNS = ("to", "at least", "share", "tells", "by", "filtered by", "matched by")
+
+
+def _line(text: str) -> str:
+    """Return the text of a line in quotes that hardly any line has, so that it stays readable."""
+    return f"“{printable(text).replace('“', QUOTES[0]).replace('”', QUOTES[1])}”"
 
 
 def _tried(way: Any, program: Program) -> Any:

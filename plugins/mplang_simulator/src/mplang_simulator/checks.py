@@ -7,13 +7,19 @@ message, and not counted as traffic.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mplang_core.ext import AbortedError, Diagnostic, Location, PrecisionError, PrecisionWarning
+from mplang_core.ext import (
+    AbortedError,
+    Diagnostic,
+    Location,
+    PrecisionError,
+    PrecisionWarning,
+    warn,
+)
 
 CheckMode: TypeAlias = Literal["warn", "raise"]
 
@@ -131,8 +137,7 @@ class Meetings:
 
 
 def _show(finding: Diagnostic) -> None:
-    file, line = (finding.line.file, finding.line.line) if finding.line else ("<unknown>", 0)
-    warnings.warn_explicit(finding.text, PrecisionWarning, file, line)
+    warn(finding.text, PrecisionWarning, finding.line or Location("<unknown>", 0))
 
 
 def _run(key: str) -> str:

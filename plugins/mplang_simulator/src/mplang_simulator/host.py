@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from mplang_analysis import Memory, remember, storage_of
+from mplang_analysis.ext import ShownHost
 from mplang_cache import use_own_code_cache
 
 from mplang_core import ClusterSpec, Mask, Program
@@ -22,7 +23,6 @@ from mplang_core.ext import (
     HostVar,
     MissingPackageError,
     Mode,
-    ObservedHost,
     ObservedWorker,
     PartyState,
     PrecisionError,
@@ -40,7 +40,7 @@ Check: TypeAlias = Literal["warn", "raise"] | bool
 GRACE = 2.0  # seconds for the other parties to end after one has failed
 
 
-class Simulator(ObservedHost):
+class Simulator(ShownHost):
     """Host that runs all parties in this process, for development and tests.
 
     The parties are not protected from each other: they share memory. Protocols for debugging are

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 from mplang_core import Form, Mask, MPObject, TensorType, pconv, pshfl_s
@@ -10,14 +9,13 @@ from mplang_core.ext import (
     Device,
     DeviceKind,
     InsecureWarning,
-    Location,
     Lowering,
     TraceError,
     Transfer,
     at,
-    caller,
     run_program,
     the_holder,
+    warn,
 )
 from mplang_spu.config import SpuConfig, resolve_config
 from mplang_spu.field_choice import settle
@@ -71,14 +69,13 @@ def _warn_of_default(spu: Device) -> None:
     """Say while it is compiled that workers do not take a protocol that nobody asked for."""
     if not spu.config.protocol_is_default or spu.config.protocol != "SEMI2K" or spu in _warned:
         return
-    line = caller() or Location("<mplang>", 1)
     text = (
         f"{spu} of {len(spu.mask)} parties has no secure protocol: SEMI2K trusts its first party, "
         "and workers refuse it. Share among two (CHEETAH) or three (ABY3) of the parties: in the "
         "cluster's devices, give an SPU these members; the others seal to it. If SEMI2K is meant, "
         "for debugging, write it in the device's config: protocol: SEMI2K"
     )
-    warnings.warn_explicit(text, InsecureWarning, line.file, line.line)
+    warn(text, InsecureWarning)
     _warned.append(spu)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +51,7 @@ from mplang_core.ext import (
     caller,
     flatten,
     unflatten,
+    warn,
 )
 from mplang_spu import public_part
 from mplang_spu.config import SpuConfig, config_of
@@ -321,7 +321,7 @@ def run_jax(
         is_fixed=is_fixed,
     )
     for file, line, text in () if made_now else program.meta.get("precision", ()):
-        warnings.warn_explicit(text, PrecisionWarning, file, line)  # as jax.compile did at first
+        warn(text, PrecisionWarning, Location(file, line))  # as jax.compile did at first
     return _told(program)
 
 
@@ -420,7 +420,7 @@ def _tell(diagnostic: BadConstant, code: bytes) -> None:
     line = source_lines(code, place)[diagnostic.op_index] or place or Location("<mplang>", 1)
     if diagnostic.fatal:
         raise TraceError(f"{line}: {diagnostic.text}")
-    warnings.warn_explicit(diagnostic.text, PrecisionWarning, line.file, line.line)
+    warn(diagnostic.text, PrecisionWarning, line)
 
 
 def _list(types: Sequence[object]) -> str:

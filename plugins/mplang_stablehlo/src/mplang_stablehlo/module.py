@@ -140,14 +140,14 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
     They come in the order of the text: an op, what is in its regions, the one after it.
     """
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
 
     def note(each: ir.Operation) -> ir.WalkResult:
-        found.append(each)
+        ops.append(each)
         return ir.WalkResult.ADVANCE
 
     op.walk(note, ir.WalkOrder.PRE_ORDER)
-    return itertools.islice(found, 1, None)  # without itself
+    return itertools.islice(ops, 1, None)  # without itself
 
 
 def attribute_names(op: ir.Operation) -> set[str]:

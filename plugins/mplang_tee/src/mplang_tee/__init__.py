@@ -17,3 +17,8 @@ __all__ = [
     "find_provider",
     "provider_names",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

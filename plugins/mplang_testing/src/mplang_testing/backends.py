@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import types
@@ -31,7 +30,7 @@ from mplang_core import (
     uniform_cond,
     while_loop,
 )
-from mplang_core.ext import Mode, ObservedHost, PartyError, SimpHost, TraceError
+from mplang_core.ext import Location, Mode, ObservedHost, PartyError, SimpHost, TraceError
 from mplang_testing import dialect, programs, strategies
 from mplang_testing.backend_refusals import BackendRefusals
 from mplang_testing.suite import complain, for_all
@@ -439,7 +438,7 @@ def _pass_on(x: Any) -> Any:
 def _as_users(fn: Any) -> tuple[Callable[..., Any], str]:
     """Return a function as if it stood in a user's file, and its line: the kit's are skipped."""
     user = types.FunctionType(fn.__code__, {**fn.__globals__, "__name__": "kit_user"})
-    return user, f"{os.path.basename(fn.__code__.co_filename)}:{fn.__code__.co_firstlineno}"
+    return user, str(Location(fn.__code__.co_filename, fn.__code__.co_firstlineno))
 
 
 def _expect(what: str, expected: Any, got: Any) -> None:

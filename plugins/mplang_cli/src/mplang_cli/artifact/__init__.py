@@ -40,3 +40,8 @@ __all__ = [
     "pack",
     "save",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the names that are for users."""
+    return sorted(__all__)

@@ -7,6 +7,9 @@ History
     big-endian), the length of the payload (8 bytes, big-endian), its SHA-256. The payload is
     MessagePack, ``[manifest, program]``: see :mod:`mplang_cli.artifact.manifest`, and for the
     program :mod:`mplang_core.ir.wire`, which has a version of its own.
+2 (2026-11-30)
+    The payload is ``[manifest, program, sources]``: functions and texts of source lines, see
+    :mod:`mplang_cli.artifact.sources`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from typing import TypeAlias
 from mplang_core.ext import WireError
 
 MAGIC = b"\x89MPL\r\n\x1a\n"  # as PNG's: detects a transfer as text
-ARTIFACT_VERSION = 1
+ARTIFACT_VERSION = 2
+OLDEST_VERSION = 1
 MAX_BYTES = 1 << 31
 
 _HEAD = struct.Struct(">8sIQ32s")
@@ -49,10 +53,10 @@ def open_(data: bytes) -> bytes:
     if not data.startswith(MAGIC) or len(data) < _BASICS.size:
         raise WireError(f"expected an artifact of mplang, got {_what(data)}")
     _, version = _BASICS.unpack_from(data)
-    if version != ARTIFACT_VERSION:
+    if not OLDEST_VERSION <= version <= ARTIFACT_VERSION:
         raise WireError(
             f"the artifact has format version {version}, this mplang-core reads version "
-            f"{ARTIFACT_VERSION}; "
+            f"{ARTIFACT_VERSION} and older; "
             + ("pip install --upgrade mplang-core" if version > ARTIFACT_VERSION else "damaged?")
         )
     if len(data) < _HEAD.size:

@@ -12,6 +12,7 @@ from mplang_cli.artifact.container import Source, read
 from mplang_cli.artifact.manifest import Manifest, pack_payload, unpack_payload
 from mplang_cli.artifact.requirements import Requirement, ask_for
 from mplang_cli.artifact.signature import Signature
+from mplang_cli.artifact.sources import Sources
 from mplang_cli.artifact.tree import Tree
 from mplang_core import Program, TracedFunction, evaluate, verify
 from mplang_core.ext import (
@@ -71,9 +72,11 @@ class Artifact:
         """Return it as bytes; the same program gives the same bytes.
 
         Args:
-            locations: whether to keep the user's source lines (file name and line, no path).
+            locations: whether to keep the user's source lines: file name, line, function and text
+                of each, no path.
         """
-        return pack_payload(self.manifest, to_bytes(self.program, locations=locations))
+        sources = Sources.of(self.program) if locations else Sources()
+        return pack_payload(self.manifest, to_bytes(self.program, locations=locations), sources)
 
     def run(
         self,
@@ -141,12 +144,13 @@ def load(source: Source) -> Artifact:
         PluginLoadError: a package that it needs is missing; says which, and the version.
         VerifyError: its program breaks a rule.
     """
-    found, program = unpack_payload(read(source))
+    found, program, sources = unpack_payload(read(source))
     ask_for(found.requirements, found.name)
     try:
         graph = from_bytes(program)
         verify(graph)
         found.suits(graph)
+        sources.attach(graph)
     except (WireError, VerifyError) as error:
         raise type(error)(f"{error}{_skew(found)}") from error
     except (ValueError, RecursionError) as error:

@@ -124,7 +124,7 @@ def inspect(source: Source) -> Inspection:
         [{'name': 'x', 'type': 'i64[]@{0, 1}', 'literal': None}]
     """
     data = read(source)
-    found, _ = unpack_payload(data)
+    found, *_ = unpack_payload(data)
     try:
         program = load(data).program
         return Inspection(found, program, "", disclosure(program, names=found.cluster.parties))

@@ -11,6 +11,7 @@ from mplang_cli.artifact.container import close, open_
 from mplang_cli.artifact.data import Data
 from mplang_cli.artifact.requirements import Requirement
 from mplang_cli.artifact.signature import Signature
+from mplang_cli.artifact.sources import Sources
 from mplang_core import Mask, MPLangError, Program
 from mplang_core.ext import Value, WireError, parse_type
 
@@ -66,19 +67,20 @@ class Manifest(Data, frozen=True):
 class _Payload(Data, frozen=True):
     manifest: Manifest
     program: bytes
+    sources: Sources = Sources()  # none in version 1
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder(_Payload)
 
 
-def pack_payload(manifest: Manifest, program: bytes) -> bytes:
+def pack_payload(manifest: Manifest, program: bytes, sources: Sources) -> bytes:
     """Return the bytes of an artifact."""
-    return close(_encoder.encode(_Payload(manifest, program)))
+    return close(_encoder.encode(_Payload(manifest, program, sources)))
 
 
-def unpack_payload(data: bytes) -> tuple[Manifest, bytes]:
-    """Return the manifest and the program's bytes, which are not looked at.
+def unpack_payload(data: bytes) -> tuple[Manifest, bytes, Sources]:
+    """Return the manifest, the program's bytes, which are not looked at, and its source lines.
 
     Raises:
         WireError: it is no artifact, of another version, or damaged.
@@ -91,7 +93,7 @@ def unpack_payload(data: bytes) -> tuple[Manifest, bytes]:
         raise
     except (MPLangError, msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         raise WireError(f"the artifact contradicts itself: {error}; compile it again") from error
-    return found.manifest, found.program
+    return found.manifest, found.program, found.sources
 
 
 def _same(written: Sequence[str], values: Sequence[Value]) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from mplang_analysis import StorageUse, storage_of
+from mplang_analysis import StorageUse, storage_of, texts_digest
+from mplang_analysis.ext import ShownHost
 
 from mplang_core import ClusterSpec, Mask, MPLangError, Program, TensorType
 from mplang_core.ext import (
@@ -25,7 +26,6 @@ from mplang_core.ext import (
     ConfigError,
     HostVar,
     Mode,
-    ObservedHost,
     PartyError,
     PartyState,
     RunError,
@@ -63,7 +63,7 @@ from mplang_http.wire.versions import versions
 T = TypeVar("T")
 
 
-class SimpHttpDriver(ObservedHost):
+class SimpHttpDriver(ShownHost):
     """Host that runs programs on workers, over HTTP.
 
     Args:
@@ -122,7 +122,7 @@ class SimpHttpDriver(ObservedHost):
         self._opened = False
         self._closed = False
         self._run_lock = threading.Lock()
-        self._programs: weakref.WeakKeyDictionary[Program, tuple[str, bytes]]
+        self._programs: weakref.WeakKeyDictionary[Program, tuple[str, bytes, str | None]]
         self._programs = weakref.WeakKeyDictionary()
         self._puts = itertools.count()
         self._facts: list[WorkerFacts] = []
@@ -349,12 +349,14 @@ class SimpHttpDriver(ObservedHost):
         """Return the state of each worker, at most a second old."""
         return list(self._monitor.states)
 
-    def _serialized(self, program: Program) -> tuple[str, bytes]:
-        """Return the SHA-256 and the bytes of a program, cached."""
+    def _serialized(self, program: Program) -> tuple[str, bytes, str | None]:
+        """Return the SHA-256 and the bytes of a program, and the digest of its lines; cached."""
         found = self._programs.get(program)
         if found is None:
             data = to_bytes(program)
-            found = self._programs[program] = hashlib.sha256(data).hexdigest(), data
+            # a step may stand in a line with data, and nobody approves it
+            texts = None if self._is_step else texts_digest(program)
+            found = self._programs[program] = hashlib.sha256(data).hexdigest(), data, texts
         return found
 
     def _collect(self, run: str, futures: Sequence[Future[Values]]) -> list[Values | BaseException]:

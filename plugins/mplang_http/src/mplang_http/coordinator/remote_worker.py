@@ -55,6 +55,7 @@ class Job:
         program: the program.
         digest: SHA-256 of the program's bytes, in hex.
         data: the program's bytes.
+        texts: SHA-256 of functions and texts of its source lines; ``None`` for a step.
         inputs: its inputs.
         parties: ranks that run it.
         step: whether the program is one op of standard mode or of an eager call.
@@ -65,6 +66,7 @@ class Job:
     program: Program
     digest: str
     data: bytes
+    texts: str | None
     inputs: Sequence[HostVar]
     parties: Mask
     step: bool
@@ -228,7 +230,7 @@ class RemoteWorker:
         """
         request = JobRequest(
             job.run, job.digest, job.generation, [self._input(each) for each in job.inputs],
-            list(job.parties), self._drain(), record, job.step, after,
+            list(job.parties), self._drain(), record, job.step, after, job.texts,
         )  # fmt: skip
         return msgspec.msgpack.encode(request)
 

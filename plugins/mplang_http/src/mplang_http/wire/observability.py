@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
-from mplang_core.ext import Location, caller
+from mplang_core.ext import warn
 
 
 def not_observable(*names: str) -> str:
@@ -28,6 +27,4 @@ def not_observable(*names: str) -> str:
 def warn_of_unobserved(names: Sequence[str]) -> None:
     """Warn at the user's line that a recording has nothing of some workers."""
     if names:
-        line = caller() or Location("<mplang>", 1)
-        text = f"{not_observable(*names)}, so the recording has none"
-        warnings.warn_explicit(text, RuntimeWarning, line.file, line.line)
+        warn(f"{not_observable(*names)}, so the recording has none", RuntimeWarning)

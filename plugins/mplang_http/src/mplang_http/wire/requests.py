@@ -48,6 +48,8 @@ class JobRequest(msgspec.Struct, frozen=True):
         step: whether the program is one op of standard mode or of an eager call.
         after: name of an earlier run of the session at this worker, whose end the coordinator has
             not awaited: it may give the inputs, and unless it ends well, this one is not run.
+        texts: SHA-256 of functions and texts of the program's source lines, in hex, as the
+            coordinator tells; not of a step.
     """
 
     run: Name
@@ -59,3 +61,4 @@ class JobRequest(msgspec.Struct, frozen=True):
     record: bool = False
     step: bool = False
     after: Name | None = None
+    texts: Sha256 | None = None

@@ -54,9 +54,9 @@ class Rewriter:
         if self._present is not None and wanted.isdisjoint(self._present):
             return []
         every = [(op.name, op) for op in self.all_ops()]
-        found = [op for name, op in every if name in wanted]
-        self._present = None if found else {name for name, _ in every}  # else it may be rewritten
-        return found
+        chosen = [op for name, op in every if name in wanted]
+        self._present = None if chosen else {name for name, _ in every}  # else it may be rewritten
+        return chosen
 
     def all_ops(self) -> Iterator[ir.Operation]:
         """Yield the ops except those in reducers and comparators, outer ones before inner ones."""

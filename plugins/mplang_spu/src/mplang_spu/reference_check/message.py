@@ -121,10 +121,11 @@ def _remedy(label: str, kind: TensorType, difference: Difference, setting: Setti
         )
     if isinstance(difference.exact, int):
         more = "" if field == "FM128" else "Take field: FM128; "
-        if kind.dtype is DType.BOOL:
-            return f"{more}see that what is compared is far enough apart, and scale it up"
         large = "see that all numbers fit their type: x.astype('int64') first"
-        return f"{more}{_OF_WHOLE_NUMBERS.get(label, large)}"
+        remedy = more + _OF_WHOLE_NUMBERS.get(label, large)
+        if kind.dtype is DType.BOOL:
+            remedy = f"{more}see that what is compared is far enough apart, and scale it up"
+        return remedy[0].upper() + remedy[1:]
     more = f"Take more bits ({ENOUGH})" if bits < 40 else ""
     if difference.vanishes:
         remedy = f"{more} or scale the data up" if more else "Scale the data up"

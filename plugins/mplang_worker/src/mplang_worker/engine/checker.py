@@ -133,7 +133,7 @@ class Checker:
         if not whole:
             return None
         _check_told(followed)
-        return FileReply(ipc.write_file([RunFacts.of(program, followed, request.inputs).write()]))
+        return FileReply(ipc.write_file([RunFacts.of(program, followed, request).write()]))
 
     def paths(
         self, body: Buffer, *, run: str, rows: list[tuple[str, int, str] | None]

@@ -415,6 +415,7 @@ class FrontGate:
             forms=facts.forms,
             mode=self._config.mode,
             shown=facts.shown,
+            texts=facts.texts,
             storage=facts.storage,
             spends=facts.spends,
             remarks=facts.remarks,

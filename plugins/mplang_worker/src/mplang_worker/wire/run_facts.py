@@ -20,7 +20,7 @@ from mplang_analysis import (
     storage_of,
     stored_forms,
 )
-from mplang_http.ext import Buffer, Input, Public, Stored, read_plain
+from mplang_http.ext import Buffer, Input, JobRequest, Public, Stored, read_plain
 from msgspec import Meta
 
 from mplang_core import Mask, Program
@@ -48,17 +48,19 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     given: str
 
     @classmethod
-    def of(cls, program: Program, followed: Followed, inputs: Sequence[Input]) -> RunFacts:
+    def of(cls, program: Program, followed: Followed, request: JobRequest) -> RunFacts:
         """Return the facts of a run.
 
         Args:
             program: the program.
             followed: what it does with labels.
-            inputs: the inputs of the run.
+            request: what the coordinator asks for.
         """
+        inputs = request.inputs
         public = ((i, each) for i, each in enumerate(inputs) if not isinstance(each, Stored))
         numbers = tuple((i, _numbers(each)) for i, each in public)
-        return cls(ProgramFacts.of(program, followed).write(), numbers, sha256(inputs))
+        facts = ProgramFacts.of(program, followed, request.texts or "")
+        return cls(facts.write(), numbers, sha256(inputs))
 
     def write(self) -> bytes:
         """Encode it."""
@@ -87,6 +89,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         forms: per name the forms of that.
         storage: what it does in storage: action, name and ranks.
         shown: SHA-256 of its names and lines.
+        texts: SHA-256 of functions and texts of its lines, as its coordinator tells; or empty.
         spends: what it uses up of the budgets of data sets.
         remarks: why guards of it do not count, with their lines.
         questions: digests of what its engines ask about data sets, by rank.
@@ -101,17 +104,19 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
     forms: dict[str, tuple[str, ...]]
     storage: tuple[tuple[str, str, tuple[int, ...]], ...]
     shown: str
+    texts: str
     spends: tuple[Spend, ...]
     remarks: tuple[str, ...]
     questions: dict[int, tuple[str, ...]]
 
     @classmethod
-    def of(cls, program: Program, followed: Followed) -> ProgramFacts:
+    def of(cls, program: Program, followed: Followed, texts: str = "") -> ProgramFacts:
         """Return the facts of a program.
 
         Args:
             program: the program.
             followed: what it does with labels.
+            texts: SHA-256 of functions and texts of its lines.
         """
         places: dict[Sources, int] = {}
         rows = []
@@ -132,6 +137,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
             forms=dict(stored_forms(program)),
             storage=tuple((e.action, e.name, tuple(e.parties)) for e in storage_of(program)),
             shown=lines_digest(program),
+            texts=texts,
             spends=tuple(followed.spends),
             remarks=tuple(followed.remarks),
             questions={
