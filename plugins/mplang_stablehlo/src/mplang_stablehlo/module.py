@@ -83,8 +83,8 @@ def artifact(text: str) -> bytes:
                 PassManager.parse(_LOWER_VERSION).run(module.operation)
             made: bytes = stablehlo.serialize_portable_artifact(module, STABLEHLO_VERSION, True)
             return made
-    made = _jax.mlir.serialize_portable_artifact(text, STABLEHLO_VERSION, True)
-    return made
+    expanded: bytes = _jax.mlir.serialize_portable_artifact(text, STABLEHLO_VERSION, True)
+    return expanded
 
 
 def canonical(text: str) -> str:
