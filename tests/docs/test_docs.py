@@ -30,6 +30,7 @@ LONG = {
     "mplang_phe": "each example makes a key; the kit runs those of ops, too",
     "docs/joins.md": "its blocks sort on two protocols for a minute",
 }
+BLOCK = re.compile(r"^```(?:python|\{code-cell\})\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
 
 pytestmark = pytest.mark.filterwarnings(
@@ -82,7 +83,7 @@ def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / path).read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for found in re.finditer(r"^```(?:python|\{code-cell\})\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    for found in BLOCK.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
         code = "\n" * line + found.group(1)
         exec(compile(code, str(path), "exec"), namespace)
