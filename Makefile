@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench docs docs-serve wheels changelog clean
+.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-browser test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench docs docs-serve wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -124,6 +124,9 @@ test-million: setup ## tests: a million keys, and the statistics of a million nu
 test-failures: setup ## tests: break workers, links and hosts amid SPU jobs, each way 50 times; kill 200 while they store
 	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
 		plugins/mplang_worker/tests/test_failures_spu.py plugins/mplang_worker/tests/test_stored_kills.py
+
+test-browser: setup ## tests: look at pages and cells in Chromium, at 1280 and 400 pixels, light and dark (a minute)
+	@$(BIN)/python -m pytest -v tests/notebook/test_browser.py plugins/mplang_policy/tests/test_browser.py $(ARGS)
 
 MINUTES ?= 30
 HOSTS ?= 6
