@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 GROUPS := begin:To_begin change:For_a_change tests:More_tests measure:Measurements release:Releases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench docs docs-serve test-browser wheels changelog clean
+.PHONY: help setup environments components spark test-spark demo demo-http demo-hospitals demo-sql test test-core test-engines test-alone test-stress test-slow test-long test-hostile test-browser test-wheels test-versions test-numbers test-million test-failures test-noninterference test-everywhere test-same soak sweep fuzz lint accuracy sml stop bench docs docs-serve wheels changelog clean
 
 help: ## begin: show this
 	@for group in $(GROUPS); do echo "$$(echo "$${group#*:}" | tr _ ' '):"; \
@@ -125,6 +125,10 @@ test-failures: setup ## tests: break workers, links and hosts amid SPU jobs, eac
 	@MPLANG_FAILURES=50 MPLANG_KILLS=200 $(BIN)/python -m pytest -v $(ARGS) \
 		plugins/mplang_worker/tests/test_failures_spu.py plugins/mplang_worker/tests/test_stored_kills.py
 
+test-browser: docs ## tests: look at cells, reviews and each page of the site in Chromium, at 1280 and 400 pixels, light and dark (half an hour)
+	@$(BIN)/python -m pytest -v tests/notebook/test_browser.py plugins/mplang_policy/tests/test_browser.py
+	@$(BIN)/python tests/docs/browsed.py .build/site/out $(ARGS)
+
 MINUTES ?= 30
 HOSTS ?= 6
 
@@ -182,9 +186,6 @@ changelog: $(VENV)/.release ## release: collect the news fragments of changes/ i
 docs: $(VENV)/.docs ## change: build the site in .build/site/out, without a network, its pages and their programs checked (two minutes)
 	@$(BIN)/python docs/site/assemble.py .build/site
 	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site .build/site/source .build/site/out
-
-test-browser: docs ## tests: look at each page of the site in Chromium, wide and narrow, light and dark (half an hour)
-	@$(BIN)/python tests/docs/browsed.py .build/site/out $(ARGS)
 
 docs-serve: docs ## change: build the site, and serve it at http://localhost:8000
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory .build/site/out 8000

@@ -12,33 +12,33 @@ ALERT = "var(--mplang-alert, #c0140c)"
 _LIGHT, _DARK = "#b3140c", "#ff8f84"
 
 STYLE = f"""
-.mplang {{ --mplang-alert: {_LIGHT}; container-type: inline-size; line-height: 1.4; }}
+.mp-shown {{ --mplang-alert: {_LIGHT}; container-type: inline-size; line-height: 1.4; }}
 @supports (color: light-dark(red, red)) {{
-  .mplang {{ --mplang-alert: light-dark({_LIGHT}, {_DARK}); }}
+  .mp-shown {{ --mplang-alert: light-dark({_LIGHT}, {_DARK}); }}
 }}
-:is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .mplang
+:is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .mp-shown
   {{ --mplang-alert: {_DARK}; }}
-:is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .mplang
+:is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .mp-shown
   {{ --mplang-alert: {_LIGHT}; }}
-.mplang section {{ overflow-x: auto; margin: .5em 0; }}
-.mplang table {{ border-collapse: collapse; margin: .5em 0; color: inherit; font-size: inherit; }}
-.mplang caption {{ text-align: left; font-weight: bold; padding: .3em 0; color: inherit; }}
-.mplang th, .mplang td {{ text-align: left; vertical-align: top; padding: .2em .8em;
+.mp-shown section {{ overflow-x: auto; margin: .5em 0; }}
+.mp-shown table {{ border-collapse: collapse; margin: .5em 0; color: inherit; font-size: inherit; }}
+.mp-shown caption {{ text-align: left; font-weight: bold; padding: .3em 0; color: inherit; }}
+.mp-shown th, .mp-shown td {{ text-align: left; vertical-align: top; padding: .2em .8em;
   border: 0; border-bottom: 1px solid #8886; background: none; white-space: normal; }}
-.mplang .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-.mplang .alert, .mplang tr.alert td {{ color: var(--mplang-alert); font-weight: bold; }}
-.mplang tr.alert td:first-child {{ border-left: 4px solid var(--mplang-alert); }}
+.mp-shown .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+.mp-shown .alert, .mp-shown tr.alert td {{ color: var(--mplang-alert); font-weight: bold; }}
+.mp-shown tr.alert td:first-child {{ border-left: 4px solid var(--mplang-alert); }}
 @container (max-width: 600px) {{
-  .mplang table {{ font-size: .9em; }}
-  .mplang th, .mplang td {{ padding: .2em .4em; }}
+  .mp-shown table {{ font-size: .9em; }}
+  .mp-shown th, .mp-shown td {{ padding: .2em .4em; }}
 }}
-.mplang summary {{ cursor: pointer; }}
-.mplang pre {{ overflow-x: auto; margin: .3em 0; background: none; color: inherit; }}
-.mplang svg {{ display: block; max-width: 100%; height: auto; }}
-.mplang svg.narrow {{ display: none; }}
+.mp-shown summary {{ cursor: pointer; }}
+.mp-shown pre {{ overflow-x: auto; margin: .3em 0; background: none; color: inherit; }}
+.mp-shown svg {{ display: block; max-width: 100%; height: auto; }}
+.mp-shown svg.narrow {{ display: none; }}
 @container (max-width: 900px) {{
-  .mplang svg.wide {{ display: none; }}
-  .mplang svg.narrow {{ display: block; }}
+  .mp-shown svg.wide {{ display: none; }}
+  .mp-shown svg.narrow {{ display: block; }}
 }}
 """
 """Style of a fragment, whose ink is that of the page around it.
@@ -69,7 +69,7 @@ _PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'">
 <title>{title}</title><style>{style}</style></head>
-<body class="mplang">{body}</body></html>
+<body class="mp-shown">{body}</body></html>
 """
 """A page that loads nothing, and has no script and no style but its own."""
 
@@ -91,4 +91,4 @@ def page(title: str, body: str) -> str:
 
 def fragment(body: str) -> str:
     """Return elements of HTML with the style that they need, as the output of a cell."""
-    return f'<div class="mplang"><style>{STYLE}</style>{body}</div>'
+    return f'<div class="mp-shown"><style>{STYLE}</style>{body}</div>'

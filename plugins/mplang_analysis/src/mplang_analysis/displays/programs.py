@@ -17,8 +17,8 @@ LONGEST_SOURCE = 120
 """Characters of a source line that are shown."""
 
 MORE = (
-    "mp.analysis.disclosure(…) tells who learns what, mp.analysis.graph(…) draws it, and "
-    "print(…) of its program writes every op."
+    "mp.analysis.disclosure tells who learns what, mp.analysis.graph draws it, and print writes "
+    "every op of a program."
 )
 
 

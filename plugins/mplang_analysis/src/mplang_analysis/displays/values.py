@@ -36,6 +36,6 @@ def _how(value: MPObject) -> str:
     if not isinstance(value, InterpVar):
         return f"{words} It is in a program that is being traced, and has no data yet.".strip()
     if form is Form.PLAIN:
-        return "mp.fetch(host, it) shows its data."
+        return "mp.fetch shows its data."
     opens = " mp.reveal it in a program, and fetch the result, to see it."
     return words + opens * (form is Form.SHARE)

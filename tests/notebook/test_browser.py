@@ -1,0 +1,138 @@
+"""The page of what people see, in a headless browser: at 1280 and 400 pixels, light and dark."""
+
+from __future__ import annotations
+
+import http.server
+import shutil
+import threading
+from functools import partial
+
+import pytest
+
+pytestmark = pytest.mark.needs("spu", "jax", tools=["selenium"], components=["chromium"])
+
+HEAD = (
+    '<!doctype html><meta charset="utf-8"><title>cells</title><link rel="icon" href="data:,">'
+    '<meta name="viewport" content="width=device-width"><style>:root { color-scheme: light dark }'
+    " body { margin: 12px; font: 14px sans-serif }</style>"
+)
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+
+
+def shown() -> list[object]:
+    """Return objects that people meet: reports, pictures, values, refusals."""
+    import mplang_core as mp
+
+    cluster = mp.ClusterSpec.simple(3)
+    types = [mp.MPType(mp.TensorType("f32", (4,)), mp.Mask.of(rank)) for rank in range(2)]
+
+    def epochs(x, y):
+        losses = []
+        for _ in range(10):
+            loss = mp.device("SP0")(lambda a, b: ((a - b) ** 2).mean())(x, y)
+            losses.append(mp.reveal(loss, to="P0"))
+        return losses
+
+    compiled = mp.compile(epochs, *types, cluster_spec=cluster)
+    refusal = mp.errors.Refusal("bank", "no-rule", "fetch", 'Host::"ann"', columns=("people.pay",))
+    sim = mp.Simulator(cluster)
+    with mp.with_ctx(sim):
+        values = [mp.put("P0", [1, 2]), mp.put("SP0", mp.put("P0", [1, 2]))]
+    found = mp.analysis.disclosure(compiled)
+    graph = mp.analysis.graph(compiled)
+    return [found, graph, mp.analysis.costs(compiled), compiled, cluster, refusal, *values]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Return a browser that shows the page, from a server on loopback, and what it asked for."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    folder, asked = tmp_path_factory.mktemp("pages"), []
+    texts = [f"<div>{each._repr_html_()}</div>" for each in shown()]
+    (folder / "cells.html").write_text(HEAD + "".join(texts))
+    (folder / "report.html").write_text(shown()[0].to_html())
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_request(self, *args: object) -> None:
+            asked.append(self.path)
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for each in (*OPTIONS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(each)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    handler = partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        made = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        try:
+            yield made, f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            made.quit()
+            server.shutdown()
+
+
+def opened(browser, page: str, width: int, scheme: str):
+    """Return the browser, with a page in a window of a width, light or dark."""
+    made, url, asked = browser
+    made.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+    made.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    asked.clear()
+    made.get(f"{url}/{page}")
+    return made
+
+
+@pytest.mark.parametrize("page", ["cells.html", "report.html"])
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_fits_and_loads_nothing(browser, page, width, scheme):
+    made = opened(browser, page, width, scheme)
+    run = made.execute_script
+    assert run("return document.documentElement.scrollWidth") <= width
+    assert [each for each in browser[2] if each != "/favicon.ico"] == [f"/{page}"]
+    assert run("return performance.getEntriesByType('resource').length") == 0
+    assert run("return document.scripts.length") == 0
+    logs = [each for each in made.get_log("browser") if "favicon" not in each["message"]]
+    assert logs == []
+    kind = "narrow" if width < 900 else "wide"
+    drawn = run(
+        "return [...document.querySelectorAll('svg')].filter(e => e.getClientRects().length)"
+        ".map(e => [e.getAttribute('class'), e.getBoundingClientRect().width])"
+    )
+    assert {each for each, _ in drawn} == {kind}
+    assert all(wide <= width for _, wide in drawn)
+
+
+CONTRAST = """
+const light = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(Number).map(
+  x => (x /= 255) <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2] };
+const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+const paper = arguments[0] === 'dark' ? 'rgb(18, 18, 18)' : 'rgb(255, 255, 255)';
+return [...document.querySelectorAll(arguments[1])].filter(e => e.getClientRects().length)
+  .map(e => ratio(light(getComputedStyle(e)[arguments[2]]), light(paper)));
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("which", "style"),
+    [("td", "color"), (".alert td", "color"), ("p.alert", "color"),
+     ("svg text:not([fill='#222222'])", "fill")],
+)  # fmt: skip
+def test_texts_are_legible_on_light_and_on_dark(browser, scheme, which, style):
+    made = opened(browser, "cells.html", 1280, scheme)
+    ratios = made.execute_script(CONTRAST, scheme, which, style)
+    assert ratios
+    assert min(ratios) >= 4.5  # as WCAG asks
