@@ -45,19 +45,8 @@ DIAGNOSTICS, WORDS, WORKERS = "mplang.diagnostics", "mplang.words", "mplang.work
 SECTIONS, CONTROL, DISPLAYS = "mplang.sections", "mplang.control", "mplang.displays"
 COMPATIBLE = "mplang.compatible"  # its names are versions: nothing is loaded
 PASS_VERSION = "mplang.pass_version"  # its names are numbers: nothing is loaded
-PLAIN = (
-    API,
-    COMMANDS,
-    SOURCES,
-    ANALYSES,
-    ADMISSION,
-    DIAGNOSTICS,
-    NATIVE,
-    WORDS,
-    SECTIONS,
-    CONTROL,
-    DISPLAYS,
-)
+_OF_WORKERS = (SECTIONS, CONTROL, ADMISSION, NATIVE)
+PLAIN = (API, COMMANDS, SOURCES, ANALYSES, DIAGNOSTICS, WORDS, DISPLAYS, *_OF_WORKERS)
 HOOKED = (BACKENDS, FRONTENDS, KERNELS, PASSES, WORKERS)
 """Groups whose entry points name a module with hooks; those of others name an object."""
 FURTHER = "mplang.groups"  # its names are those of groups of packages, after "mplang."
