@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mplang_analysis import TextTable
 
@@ -79,23 +79,19 @@ class Notebook:
     @contextmanager
     def screen(self) -> Iterator[Screen | None]:
         """Yield a screen."""
-        display = import_module("IPython.display").display
-
-        handle: Any = None
+        display = import_module("IPython.display").DisplayHandle()
+        drawn: list[bool] = []
 
         def draw(table: TextTable) -> None:
-            nonlocal handle
             shown = {"text/plain": repr(table), "text/html": table._repr_html_()}
-            if handle is None:
-                handle = display(shown, raw=True, display_id=True)
-            else:
-                handle.update(shown, raw=True)
+            (display.update if drawn else display.display)(shown, raw=True)
+            drawn.append(True)
 
         try:
             yield _Drawn(draw)
         finally:
-            if handle is not None:
-                handle.update({"text/plain": "", "text/html": ""}, raw=True)
+            if drawn:
+                display.update({"text/plain": "", "text/html": ""}, raw=True)
 
 
 class _Drawn:
