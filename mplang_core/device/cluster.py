@@ -197,8 +197,8 @@ class ClusterSpec(Displayed, StrictModel):
             return known
         if (spec := self.devices.get(name)) is None:
             raise ConfigError(
-                f"{at()}no device {name!r}; {similar(name, self.devices)} this cluster has "
-                f"{', '.join(self.devices)}".replace("  ", " ")
+                f"{at()}no device {name!r}; {similar(name, self.devices).replace('?', '? ')}"
+                f"this cluster has {', '.join(self.devices)}"
                 + self._devices_of_party(name)
             )
         kind = device_kinds.get(spec.kind)
