@@ -114,7 +114,7 @@ def test_a_folder_in_place_of_an_entry_is_told_once_and_serves_nothing(place, ca
     for _ in range(2):
         assert mine.get(KEY) is None
         mine.put(KEY, b"code")
-    assert caplog.text.count("is not kept in") == 1
+    assert caplog.text.count("is of no use") == 1
     assert entries(place) == [KEY]
 
 
@@ -161,7 +161,21 @@ def test_a_folder_that_is_removed_serves_nothing(place, caplog):
     place.rmdir()
     mine.put(KEY, b"code")
     assert mine.get(KEY) is None
-    assert "is not kept" in caplog.text
+    assert "is of no use" in caplog.text
+
+
+def test_a_process_without_a_free_descriptor_drops_nothing(place, monkeypatch, caplog):
+    mine = opened(place)
+    mine.put(KEY, b"code")
+
+    def fails(*args, **options):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(code_folder.os, "open", fails)
+    assert mine.get(KEY) is None
+    monkeypatch.undo()
+    assert os.strerror(errno.EMFILE) in caplog.text
+    assert mine.get(KEY) == b"code"
 
 
 def test_what_was_used_longest_ago_goes_first(place):

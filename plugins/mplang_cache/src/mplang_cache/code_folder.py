@@ -8,6 +8,7 @@ else, for another coordinator or under another name, that was cut off or changed
 from __future__ import annotations
 
 import contextlib
+import errno
 import hmac
 import logging
 import os
@@ -90,7 +91,10 @@ class CodeFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.drop(key, f"it cannot be opened: {error.strerror}")
+            if error.errno == errno.ELOOP:
+                self.drop(key, "it is a symbolic link")
+            else:  # such as too many open files
+                self._tell(error)
             return None
         try:
             fault = _fault(os.fstat(file))
@@ -184,7 +188,7 @@ class CodeFolder:
         if not self._is_silent:
             self._is_silent = True
             log.warning(
-                "compiled code is not kept in %s, and made anew by each process: %s",
+                "compiled code in %s is of no use, and made anew by each process: %s",
                 self._path, error.strerror,
             )  # fmt: skip
 

@@ -253,7 +253,10 @@ class AskedCode:
         self._answer("drop", {"key": key, "why": why})
 
     def _answer(self, method: str, args: Mapping[str, object]) -> Mapping[str, object]:
-        return self._ask(method, args, ())[0]
+        try:
+            return self._ask(method, args, ())[0]
+        except OSError:  # the front has no room for more questions
+            return {}
 
 
 SECTION = CompiledCodeSection()

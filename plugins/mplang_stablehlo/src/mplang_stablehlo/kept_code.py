@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -52,7 +52,7 @@ def _compile_or_load(*args: Any, **named: Any) -> xc.LoadedExecutable:
     if text is None:
         return _compile(*args, **named)
     backend, _, devices, options, callbacks, over, *more = args
-    key = _key(text, backend, options)
+    key = _key(text, backend, options, devices)
     code = find_code(key)
     if code is not None:
         try:
@@ -65,8 +65,11 @@ def _compile_or_load(*args: Any, **named: Any) -> xc.LoadedExecutable:
     return made
 
 
-def _key(text: str, backend: xc.Client, options: xc.CompileOptions) -> str:
-    versions = jax.__version__, jaxlib_version.__version__, backend.platform_version
+def _key(
+    text: str, backend: xc.Client, options: xc.CompileOptions, devices: Iterable[xc.Device]
+) -> str:
+    kinds = (each.device_kind for each in devices)
+    versions = jax.__version__, jaxlib_version.__version__, backend.platform_version, *kinds
     flags = (f"{name}={os.environ.get(name)}" for name in _FLAGS)
     return code_key("xla", text, options.SerializeAsString(), *versions, _MACHINE, *flags)
 
