@@ -198,8 +198,7 @@ class ClusterSpec(Displayed, StrictModel):
         if (spec := self.devices.get(name)) is None:
             raise ConfigError(
                 f"{at()}no device {name!r}; {similar(name, self.devices).replace('?', '? ')}"
-                f"this cluster has {', '.join(self.devices)}"
-                + self._devices_of_party(name)
+                f"this cluster has {', '.join(self.devices)}" + self._devices_of_party(name)
             )
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"
