@@ -197,9 +197,8 @@ class ClusterSpec(Displayed, StrictModel):
             return known
         if (spec := self.devices.get(name)) is None:
             raise ConfigError(
-                f"{at()}no device {name!r}; {similar(name, self.devices)} this cluster has "
-                f"{', '.join(self.devices)}".replace("  ", " ")
-                + self._devices_of_party(name)
+                f"{at()}no device {name!r}; {similar(name, self.devices).replace('?', '? ')}"
+                f"this cluster has {', '.join(self.devices)}" + self._devices_of_party(name)
             )
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"

@@ -179,3 +179,22 @@ def test_what_a_simulator_does_not_count_is_said(tmp_path):
     first, second = ends(sys.executable, str(script), MPLANG_SUMMARY="always").stderr.splitlines()
     assert "besides what protocols send" in first
     assert LINE.fullmatch(second)
+
+
+def test_mplang_run_tells_it_in_a_terminal_alone(tmp_path):
+    (tmp_path / "demo.py").write_text(
+        "import mplang_core as mp\ndef one(): return mp.constant(1)\n"
+    )
+    command = "import sys; sys.argv = ['mplang', 'run', 'demo.py:one', '--cluster', '2']\n"
+    command += "from mplang_cli.entry import main; main()"
+    ours, theirs = os.openpty()
+    for stderr, shows in ((theirs, True), (subprocess.PIPE, False)):
+        done = subprocess.run(
+            [sys.executable, "-c", command],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=stderr, check=True,
+        )  # fmt: skip
+        text = os.read(ours, 100_000) if shows else done.stderr
+        assert bool(LINE.search(text.decode().replace("\r", ""))) is shows
+        assert b"s, " not in done.stdout
+    os.close(ours)
+    os.close(theirs)

@@ -12,6 +12,8 @@ from mplang_core.ext import Location
 def lines_digest(program: Program) -> str:
     """Return the SHA-256 of the name of a program and the lines of its ops, in hex.
 
+    Approvals of version 1 hold for it; later ones for :func:`~mplang_analysis.texts_digest`.
+
     Example:
         >>> import mplang_core as mp
         >>> program = mp.trace(mp.TraceContext(mp.ClusterSpec.simple(1)), lambda: 1).program
