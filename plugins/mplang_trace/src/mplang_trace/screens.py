@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mplang_analysis import TextTable
 
@@ -80,22 +81,20 @@ class Notebook:
     def screen(self) -> Iterator[Screen | None]:
         """Yield a screen."""
         display = import_module("IPython.display").display
-
-        handle: Any = None
+        options = {"raw": True, "display_id": uuid.uuid4().hex}
+        is_shown = False
 
         def draw(table: TextTable) -> None:
-            nonlocal handle
+            nonlocal is_shown
             shown = {"text/plain": repr(table), "text/html": table._repr_html_()}
-            if handle is None:
-                handle = display(shown, raw=True, display_id=True)
-            else:
-                handle.update(shown, raw=True)
+            display(shown, **options, update=is_shown)
+            is_shown = True
 
         try:
             yield _Drawn(draw)
         finally:
-            if handle is not None:
-                handle.update({"text/plain": "", "text/html": ""}, raw=True)
+            if is_shown:
+                display({"text/plain": "", "text/html": ""}, **options, update=True)
 
 
 class _Drawn:
