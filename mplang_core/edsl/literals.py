@@ -42,7 +42,7 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
         >>> import mplang_core as mp
         >>> with mp.with_ctx(mp.TraceContext(mp.ClusterSpec.simple(2))):
         ...     mp.constant([1.0, 2.0], parties=0)
-        TraceVar(f64[2]@{0})
+        <f64[2] at {0}>
     """
     ctx = args[0] if args and isinstance(args[0], MPContext) else None
     if len(args) != 1 + (ctx is not None):

@@ -16,6 +16,7 @@ DOCUMENTS = sorted(
     path.relative_to(ROOT)
     for pattern in ("*.md", "docs/**/*.md", "changes/*.md", "plugins/*/*.md", "examples/**/*.md")
     for path in ROOT.glob(pattern)
+    if path.parent.name != "site"  # whose links are those of the site, which Sphinx follows
 )
 
 
