@@ -13,9 +13,9 @@ LISTS = sorted((Path(__file__).parent / "public_api").glob("*.txt"))
 
 INNER = {
     "Attestation", "AttestationProvider", "Database", "Files", "Gate", "HttpCommunicator",
-    "Interpreter", "KernelContext", "Ledger", "LocalStorage", "MPLangChannel", "MemoryFolders", "Meetings",
-    "ObservedWorker", "Of",
-    "PartyThread", "Published", "Scan", "Sink", "Source", "SpanRecorder", "SparkTables",
+    "Interpreter", "KernelContext", "Ledger", "LocalStorage", "MPLangChannel", "MemoryFolders",
+    "Meetings", "ObservedWorker", "Of", "PartyThread", "Published", "Scan", "Sink", "Source",
+    "SpanRecorder", "SparkTables",
     "ThreadCommunicator", "TypeParser", "Waiter", "WorkerInterpreter",
 }  # fmt: skip
 """Classes of instances that stay within a process of ours, and that nobody is given."""
