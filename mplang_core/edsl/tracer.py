@@ -71,6 +71,9 @@ class TraceContext(MPContext):
         self.captures: dict[int, tuple[MPObject, TraceVar]] = {}
         self.closed = False
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.mask}>"
+
     @property
     def mask(self) -> Mask:
         """The parties that take part."""

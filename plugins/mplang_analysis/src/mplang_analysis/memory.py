@@ -19,6 +19,9 @@ class Memory:
     def __init__(self) -> None:
         self._held: Mapping[int, Holding] = {}
 
+    def __repr__(self) -> str:
+        return f"<Memory of {len(self._held)} parties>"
+
     @property
     def held(self) -> Mapping[int, Holding]:
         """Per party what it had so far, for :func:`follow` and :func:`disclosure`."""

@@ -20,9 +20,9 @@ def clipped(text: str, how: str) -> str:
         how: how to see all of it.
 
     Example:
-        >>> print(clipped("\n".join(["a line"] * 1000), "print(x) shows all")[-45:])
+        >>> print(clipped("\n".join(["a line"] * 1000), "print(x) shows all")[-43:])
         a line
-        … 460 more lines; print(x) shows all
+        … 458 more lines; print(x) shows all
     """
     shown, size, lines = [], 0, text.splitlines()
     for line in lines:

@@ -32,13 +32,12 @@ class Records(tuple[T, ...]):
     def _table(self) -> TextTable:
         if not self:
             return TextTable("", ["no rows"], [])
-        first = self[0]
-        heads = getattr(first, "HEADS", None)
+        heads = getattr(self[0], "HEADS", None)
         if heads is not None:  # as its report shows it
             red = [i for i, each in enumerate(self) if each.alert]  # type: ignore[attr-defined]
             texts = [each.texts() for each in self]  # type: ignore[attr-defined]
             return TextTable("", heads, texts, red)
-        names = [each.name for each in fields(first) if each.repr]  # type: ignore[arg-type]
+        names = [each.name for each in fields(self[0]) if each.repr]  # type: ignore[arg-type]
         rows = [[_text(getattr(each, name)) for name in names] for each in self]
         return TextTable("", names, rows)
 

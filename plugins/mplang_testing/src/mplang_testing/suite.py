@@ -33,6 +33,9 @@ class Suite:
     xfail: ClassVar[Mapping[str, str]] = {}
     promised: ClassVar[Mapping[str, Any]] = {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
     def __init_subclass__(cls, *, kit: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         promised: dict[str, Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -79,19 +80,21 @@ class Notebook:
     @contextmanager
     def screen(self) -> Iterator[Screen | None]:
         """Yield a screen."""
-        display = import_module("IPython.display").DisplayHandle()
-        drawn: list[bool] = []
+        display = import_module("IPython.display").display
+        options = {"raw": True, "display_id": uuid.uuid4().hex}
+        is_shown = False
 
         def draw(table: TextTable) -> None:
+            nonlocal is_shown
             shown = {"text/plain": repr(table), "text/html": table._repr_html_()}
-            (display.update if drawn else display.display)(shown, raw=True)
-            drawn.append(True)
+            display(shown, **options, update=is_shown)
+            is_shown = True
 
         try:
             yield _Drawn(draw)
         finally:
-            if drawn:
-                display.update({"text/plain": "", "text/html": ""}, raw=True)
+            if is_shown:
+                display({"text/plain": "", "text/html": ""}, **options, update=True)
 
 
 class _Drawn:

@@ -327,6 +327,9 @@ class LocalCluster:
             listening.close()
         self._folder.cleanup()
 
+    def __repr__(self) -> str:
+        return f"<LocalCluster of {', '.join(node.name for node in self.spec.nodes)}>"
+
     def __enter__(self) -> LocalCluster:
         return self
 
