@@ -29,7 +29,8 @@ from mplang_analysis.effort import MAX_EFFORT
 from mplang_analysis.engine_rules import EngineRule, HasEngines, engine_refusals_of
 from mplang_analysis.follow import Followed, follow
 from mplang_analysis.graph_builder import graph
-from mplang_analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_analysis.graph_parts import Edge, Node, Region
+from mplang_analysis.graph_view import GraphView
 from mplang_analysis.guarding import (
     DELTA,
     EPSILON,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from mplang_analysis.diagram import Mark
+from mplang_analysis.graph_parts import Edge, GraphParts, Node, Region
 from mplang_analysis.picture import Picture
 from mplang_core.ext import printable
-
-if TYPE_CHECKING:
-    from mplang_analysis.graph_view import Edge, GraphView, Node, Region
 
 LEGEND = (
     "A dot: the party runs something. An arrow: a message, from the circle to the tips; dashed: "
@@ -22,7 +19,7 @@ ENDS = {"input": "\0input", "output": "\0output"}
 """Kinds of nodes that are at no line, and what stands for a line of theirs."""
 
 
-def flow_of(view: GraphView) -> Picture:
+def flow_of(view: GraphParts) -> Picture:
     """Return the picture of a view; what a line does several times is drawn once, with a count."""
     marks = tuple(_Flow(view).marks())
     lanes = tuple(f"party {rank}" for rank in view.parties)
@@ -47,7 +44,7 @@ def often(regions: Mapping[int, Region], id: int | None) -> str:
 class _Flow:
     """Collects the marks per line, in the order of the program."""
 
-    def __init__(self, view: GraphView) -> None:
+    def __init__(self, view: GraphParts) -> None:
         self.lane = {rank: i for i, rank in enumerate(view.parties)}
         self.regions = {region.id: region for region in view.regions}
         self.taken: dict[int, Edge] = {edge.target: edge for edge in view.edges}

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mplang_analysis.graph_view import Edge, GraphView, Node, Region
+from mplang_analysis.graph_parts import Edge, Node, Region
+from mplang_analysis.graph_view import GraphView
 from mplang_analysis.op_traits import base_of
 from mplang_analysis.party_names import quoted
 from mplang_analysis.subject import line_of, program_of

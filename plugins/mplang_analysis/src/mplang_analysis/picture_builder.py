@@ -9,7 +9,8 @@ from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
 from mplang_analysis.flow_picture import often as often_of
 from mplang_analysis.graph_builder import view_of
-from mplang_analysis.graph_view import GraphView, Node
+from mplang_analysis.graph_parts import Node
+from mplang_analysis.graph_view import GraphView
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, listed, protected, sizes_of
 from mplang_analysis.picture import Picture

@@ -5,8 +5,8 @@ is installed.
 """
 
 from mplang_trace.live_table import watch
-from mplang_trace.recording import LinkUse, Recording, record
+from mplang_trace.recording import Recording, record
 from mplang_trace.screens import terminal
-from mplang_trace.spans import Span, SpanRecorder, now
+from mplang_trace.spans import LinkUse, Span, SpanRecorder, now
 
 __all__ = ["LinkUse", "Recording", "Span", "SpanRecorder", "now", "record", "terminal", "watch"]

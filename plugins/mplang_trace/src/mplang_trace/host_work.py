@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from types import FrameType
 
+import mplang_core as mp
 from mplang_core.ext import Location, is_skipped
 
 WORK = {
-    ("mplang_core.edsl.tracer", "trace"): "compiling",
-    ("mplang_core.driver", "compile"): "compiling",
-    ("mplang_core.driver", "fetch"): "fetching",
-    ("mplang_core.driver", "evaluate"): "starting",
-    ("mplang_core.device.api", "put"): "putting",
-    ("mplang_core.device.api", "seal"): "sealing",
+    inspect.unwrap(function).__code__: work
+    for function, work in (
+        (mp.trace, "compiling"),
+        (mp.compile, "compiling"),
+        (mp.fetch, "fetching"),
+        (mp.evaluate, "starting"),
+        (mp.put, "putting"),
+        (mp.seal, "sealing"),
+    )
 }
 """What a thread is at, by the function that is innermost on its stack."""
 
@@ -33,7 +38,7 @@ def busy_with(thread: int) -> tuple[str, str]:
     work = line = ""
     for frame in _stack(thread):
         module = frame.f_globals.get("__name__", "")
-        work = work or WORK.get((module, frame.f_code.co_name), "")
+        work = work or WORK.get(frame.f_code, "")
         if not line and not _is_library(module):
             line = str(Location(frame.f_code.co_filename, frame.f_lineno))
         if work and line:

@@ -7,7 +7,6 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,22 +15,9 @@ from mplang_analysis.ext import sections
 
 from mplang_core.ext import ConfigError, ObservedHost, SimpHost
 from mplang_trace.recording_view import SpanList, parts_of
-from mplang_trace.spans import Span, SpanRecorder
+from mplang_trace.spans import LinkUse, Span, SpanRecorder
 
 MICRO = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class LinkUse:
-    """Traffic from one party to another.
-
-    Attributes:
-        messages: the number of messages.
-        bytes: the size of their values in bytes, without headers and encryption.
-    """
-
-    messages: int = 0
-    bytes: int = 0
 
 
 class Recording:
@@ -102,7 +88,7 @@ class Recording:
         return f"<Recording of {len(self.spans)} spans of {parties}{lost}>"
 
     def _repr_html_(self) -> str:
-        return sections(parts_of(self))
+        return sections(parts_of(self.names, self.spans, self.links(), self.dropped))
 
 
 def _pid(span: Span) -> int:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from mplang_analysis import Paragraphs, Rows, TextTable
 from mplang_analysis.ext import Part, quoted_line
 
-from mplang_trace.spans import Span
-
-if TYPE_CHECKING:
-    from mplang_trace.recording import Recording
+from mplang_trace.spans import LinkUse, Span
 
 
 class SpanList(list[Span]):
@@ -44,27 +40,38 @@ class SpanList(list[Span]):
         )
 
 
-def parts_of(recording: Recording) -> Sequence[Part]:
-    """Return what is shown of a recording: the longest lines first, and nothing of the data."""
-    spans, names = recording.spans, recording.names
+def parts_of(
+    names: Sequence[str],
+    spans: Sequence[Span],
+    links: Mapping[tuple[int, int], LinkUse],
+    dropped: int,
+) -> Sequence[Part]:
+    """Return what is shown of a recording: the longest lines first, and nothing of the data.
+
+    Args:
+        names: the names of the parties.
+        spans: its spans, by their start.
+        links: the traffic of each link.
+        dropped: how many more spans there were.
+    """
     programs = [
         [span.name, f"{span.duration:.3f}", "failed" if "failed" in span.facts else ""]
         for span in spans
         if span.kind == "program"
     ]
     failed = [i for i, row in enumerate(programs) if row[-1]]
-    links = [
+    traffic = [
         [names[sender], names[receiver], f"{use.messages:,}", f"{use.bytes:,}"]
-        for (sender, receiver), use in recording.links().items()
+        for (sender, receiver), use in links.items()
     ]
     advice = (
         "recording.save('out.json') writes a trace for ui.perfetto.dev; recording.spans has all."
     )
-    lost = f"{recording.dropped:,} more spans were dropped." if recording.dropped else ""
+    lost = f"{dropped:,} more spans were dropped." if dropped else ""
     return [
         TextTable("Programs", ["program", "seconds", ""], programs, failed),
         TextTable("Lines", ["line", "ops", *names], _lines(spans, len(names))),
-        TextTable("Links", ["from", "to", "messages", "bytes"], links),
+        TextTable("Links", ["from", "to", "messages", "bytes"], traffic),
         Paragraphs([advice, *([lost] if lost else [])]),
     ]
 

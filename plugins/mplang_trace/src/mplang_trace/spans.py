@@ -54,6 +54,19 @@ class Span:
         return self.begin + self.duration
 
 
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """Traffic from one party to another.
+
+    Attributes:
+        messages: the number of messages.
+        bytes: the size of their values in bytes, without headers and encryption.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+
+
 class SpanRecorder:
     """Recorder of the spans of one party in one run; a :class:`~mplang_core.ext.Recorder`.
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from mplang_analysis.graph_builder import view_of
-from mplang_analysis.graph_view import Node
+from mplang_analysis.graph_parts import Node
 from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line
 from mplang_analysis.report import Paragraphs, Part, TextTable, sections
 from mplang_core import CompiledFunction, Program, TracedFunction, verify
