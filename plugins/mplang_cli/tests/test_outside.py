@@ -66,7 +66,7 @@ def test_the_command_tells_of_it(outside, tmp_path):
     bin, *_ = outside
     rows = json.loads(run(bin / "mplang", "plugins", "--json", cwd=tmp_path))
     assert {row["distribution"] for row in rows} == {
-        *(f"mplang-{name}" for name in TOOLS if name != "cache"),  # which has no entry points
+        *(f"mplang-{name}" for name in TOOLS),
         "mplang-weather",
         "mplang-formula",
     }
