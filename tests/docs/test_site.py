@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "site"
 
+pytestmark = pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):

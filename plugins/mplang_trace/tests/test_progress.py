@@ -30,6 +30,7 @@ class Noted:
         """Note nothing."""
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("mode", ["standard", "launch"])
 def test_a_loop_that_runs_tells_its_turn(simulate, monkeypatch, mode):
     sim, tables = simulate(2), []
