@@ -29,6 +29,7 @@ PAGES = (
     "benchmarks/RESULTS.md",
     "benchmarks/sml/RESULTS.md",
 )
+IMAGES = Path("docs/images")
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
 
 
@@ -53,7 +54,7 @@ def with_links(text: str, page: Path, known: set[Path]) -> str:
     def changed(found: re.Match[str]) -> str:
         target = (ROOT / page.parent / found[1]).resolve().relative_to(ROOT)
         inner = [target / name for name in ("README.md", "index.md") if target / name in known]
-        if target in known:
+        if target in known or target.parent == IMAGES:
             return found[1]
         if inner:
             return f"{found[1].rstrip('/')}/{inner[0].name}"
@@ -79,13 +80,14 @@ def assemble(folder: Path) -> None:
         "Decisions", (page for page in pages() if page.parent == decisions.parent), decisions.parent
     )
     packages = sorted(page for page in pages() if page.parts[0] in ("plugins", "examples"))
-    made[Path("packages.md")] = _list_of("Packages", packages, Path())
+    made[Path("packages.md")] = _list_of("Pages of packages", packages, Path())
     made[Path("index.md")] = (Path(__file__).parent / "index.md").read_text()
     for maker in (name_pages, command_pages, setting_pages, error_pages):
         made |= {Path("reference") / name: text for name, text in maker.pages().items()}
     for page, text in made.items():
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         (source / page).write_text(text)
+    shutil.copytree(ROOT / IMAGES, source / IMAGES)
     extra.mkdir(exist_ok=True)
     (extra / "llms.txt").write_text(_for_models(made))
 

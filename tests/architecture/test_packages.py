@@ -98,6 +98,6 @@ def test_links_of_a_package_index_lead_to_files(package):
             assert (ROOT / path).exists(), target
 
 
-def test_published_packages_are_those_of_the_readme():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_published_packages_are_those_of_their_page():
+    text = (ROOT / "docs" / "packages.md").read_text(encoding="utf-8")
     assert [label(each) for each in PUBLISHED if f"`{label(each)}`" not in text] == []
