@@ -47,9 +47,10 @@ def inexact_op(code: bytes) -> tuple[int, str] | None:
         code: as ``jax.run`` has it.
     """
     try:
-        ops = [op for op in walk(module_of(code).operation) if op.name.startswith("stablehlo.")]
+        module = module_of(code)  # which ops do not keep
     except ValueError as error:  # SPU refuses it
         return 0, str(error)
+    ops = [op for op in walk(module.operation) if op.name.startswith("stablehlo.")]
     ops.sort(key=lambda op: op.name == "stablehlo.constant")  # says less than what takes it
     for op in ops:
         name = target_of(op) or op.name.removeprefix("stablehlo.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import threading
 from collections.abc import Iterator
@@ -136,9 +135,10 @@ def text_of(module: ir.Module) -> str:
 
 
 def walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the ops inside of an op, as they were at the call.
+    """Yield the ops inside of an op, as they are when the first one is asked for.
 
-    They come in the order of the text: an op, what is in its regions, the one after it.
+    They come in the order of the text: an op, what is in its regions, the one after it. They do not
+    keep their module, other than ops of a block do: who keeps ops keeps the module as well.
     """
     ops: list[ir.Operation] = []
 
@@ -147,7 +147,7 @@ def walk(op: ir.Operation) -> Iterator[ir.Operation]:
         return ir.WalkResult.ADVANCE
 
     op.walk(note, ir.WalkOrder.PRE_ORDER)
-    return itertools.islice(ops, 1, None)  # without itself
+    yield from ops[1:]  # without itself, which is kept meanwhile
 
 
 def attribute_names(op: ir.Operation) -> set[str]:
