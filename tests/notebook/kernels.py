@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from jupyter_client.manager import KernelManager
@@ -86,16 +87,22 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+def sockets_in(folder: str) -> dict[str, str]:
+    """Return options of a kernel manager: others that start at the same time have other sockets."""
+    return {"kernel_name": "python3", "transport": "ipc", "ip": f"{folder}/kernel"}
+
+
 @contextmanager
 def kernel() -> Iterator[Kernel]:
     """Start a kernel, and end it."""
-    manager = KernelManager(kernel_name="python3", transport="ipc")
-    manager.start_kernel()
-    client = manager.blocking_client()
-    client.start_channels()
-    try:
-        client.wait_for_ready(timeout=DEADLINE)
-        yield Kernel(manager, client)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+    with TemporaryDirectory() as folder:
+        manager = KernelManager(**sockets_in(folder))
+        manager.start_kernel()
+        client = manager.blocking_client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=DEADLINE)
+            yield Kernel(manager, client)
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from tempfile import TemporaryDirectory
 
 import pytest
 from mplang_testing.waiting import DEADLINE
 
 nbformat = pytest.importorskip("nbformat")
+from jupyter_client.manager import AsyncKernelManager  # noqa: E402
+from kernels import sockets_in  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 
 pytestmark = pytest.mark.needs("jax", "spu", "ibis", "policy", "http")
@@ -137,7 +140,9 @@ def outputs():
     """Return the MIME bundle of each object, from a notebook that was executed."""
     cells = [nbformat.v4.new_code_cell(each) for each in (SETUP, *CELLS)]
     book = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(book, timeout=int(DEADLINE), kernel_name="python3").execute()
+    with TemporaryDirectory() as folder:
+        manager = AsyncKernelManager(**sockets_in(folder))
+        NotebookClient(book, km=manager, timeout=int(DEADLINE)).execute()
     found = {}
     for code, cell in zip(CELLS, book.cells[1:], strict=True):
         (shown,) = [each for each in cell.outputs if each["output_type"] != "stream"]
