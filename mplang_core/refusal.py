@@ -55,8 +55,7 @@ class Advice:
         return "\n".join([f"{printable(self.text)}; {head}", *change])
 
 
-FIELDS = ("code", "rules", "lacks", "columns", "path", "reason")
-"""The fields of a refusal that stand below its first line."""
+_DETAILS = ("code", "rules", "lacks", "columns", "path", "reason")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,13 +108,17 @@ class Refusal(Displayed):
     advice: tuple[Advice, ...] = ()
 
     def __str__(self) -> str:
-        texts = {name: text for name in FIELDS if (text := _text(getattr(self, name)))}
+        texts = self.details()
         width = max(map(len, texts), default=0)
         lines = [self._title, *(f"  {name:{width}}  {text}" for name, text in texts.items())]
         if self.advice:
             lines.append("what can be changed:")
         lines += [f"  {line}" for each in self.advice for line in str(each).splitlines()]
         return "\n".join(lines)
+
+    def details(self) -> dict[str, str]:
+        """Return by their names the texts of the fields that stand below its first line."""
+        return {name: text for name in _DETAILS if (text := _text(getattr(self, name)))}
 
     @property
     def _title(self) -> str:

@@ -196,10 +196,9 @@ class ClusterSpec(Displayed, StrictModel):
         if known is not None and device_kinds.peek(known.kind.name) is known.kind:
             return known
         if (spec := self.devices.get(name)) is None:
-            raise ConfigError(
-                f"{at()}no device {name!r}; {similar(name, self.devices).replace('?', '? ')}"
-                f"this cluster has {', '.join(self.devices)}" + self._devices_of_party(name)
-            )
+            there = f"this cluster has {', '.join(self.devices)}{self._devices_of_party(name)}"
+            advice = " ".join(filter(None, (similar(name, self.devices), there)))
+            raise ConfigError(f"{at()}no device {name!r}; {advice}")
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"
         if kind is None:

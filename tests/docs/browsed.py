@@ -7,15 +7,10 @@ scrolls sideways, or if axe-core finds what people with a handicap cannot use.
 from __future__ import annotations
 
 import argparse
-import functools
-import http.server
 import itertools
 import json
-import shutil
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,39 +19,12 @@ from rich.console import Console
 from rich.progress import track
 from selenium import webdriver
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "runner"))
+from chromium import chromium, look, served
+
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder, and yield its address."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@contextmanager
-def browser() -> Iterator[webdriver.Chrome]:
-    """Yield a browser that notes what pages ask for."""
-    options = webdriver.ChromeOptions()
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-    try:
-        yield driver
-    finally:
-        driver.quit()
 
 
 def faults(driver: webdriver.Chrome, address: str, page: str) -> Iterator[str]:
@@ -68,11 +36,7 @@ def faults(driver: webdriver.Chrome, address: str, page: str) -> Iterator[str]:
         page: its path there.
     """
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
-        metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        driver.get(f"{address}/{page}")
+        look(driver, f"{address}/{page}", width, scheme)
         where = f"{page} at {width} px, {scheme}"
         for entry in driver.get_log("browser"):
             if entry["level"] == "SEVERE":
@@ -113,7 +77,7 @@ def main() -> int:
     every = (page.relative_to(args.folder).as_posix() for page in args.folder.rglob("*.html"))
     pages = sorted(page for page in every if args.only in page)
     found = 0
-    with served(args.folder) as address, browser() as driver:
+    with served(args.folder, []) as address, chromium() as driver:
         for page in track(pages, "pages", console=console):
             for fault in faults(driver, address, page):
                 console.print(fault, markup=False)

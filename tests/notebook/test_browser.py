@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import shutil
-import threading
-from functools import partial
-
 import pytest
 
 pytestmark = pytest.mark.needs("spu", "jax", tools=["selenium"], components=["chromium"])
@@ -16,10 +11,6 @@ HEAD = (
     '<meta name="viewport" content="width=device-width"><style>:root { color-scheme: light dark }'
     " body { margin: 12px; font: 14px sans-serif }</style>"
 )
-OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
-)  # fmt: skip
 
 
 def shown() -> list[object]:
@@ -49,47 +40,24 @@ def shown() -> list[object]:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """Return a browser that shows the page, from a server on loopback, and what it asked for."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
+    from chromium import chromium, served
 
     folder, asked = tmp_path_factory.mktemp("pages"), []
     texts = [f"<div>{each._repr_html_()}</div>" for each in shown()]
     (folder / "cells.html").write_text(HEAD + "".join(texts))
     (folder / "report.html").write_text(shown()[0].to_html())
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_request(self, *args: object) -> None:
-            asked.append(self.path)
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for each in (*OPTIONS, f"--user-data-dir={folder / 'profile'}"):
-        options.add_argument(each)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    handler = partial(Handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        made = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-        try:
-            yield made, f"http://127.0.0.1:{server.server_address[1]}", asked
-        finally:
-            made.quit()
-            server.shutdown()
+    profile = f"--user-data-dir={folder / 'profile'}"
+    with served(folder, asked) as url, chromium(profile) as made:
+        yield made, url, asked
 
 
 def opened(browser, page: str, width: int, scheme: str):
     """Return the browser, with a page in a window of a width, light or dark."""
+    from chromium import look
+
     made, url, asked = browser
-    made.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    made.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-    )
     asked.clear()
-    made.get(f"{url}/{page}")
+    look(made, f"{url}/{page}", width, scheme)
     return made
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import os
-import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -82,52 +78,29 @@ in_browser = pytest.mark.needs(tools=["selenium"], components=["chromium"])
 
 @pytest.fixture(scope="module")
 def asked():
-    """Return a server that notes what it is asked for."""
-    found: list[str] = []
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_request(self, *args: object) -> None:
-            found.append(self.path)
-
-    return found, Handler
+    """What the server of the page is asked for."""
+    return []
 
 
 @pytest.fixture(scope="module")
 def browser(review, asked):
     """Return a browser that shows the page, from a server on loopback."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
+    from chromium import chromium, look, served
 
     run, _, folder = review
     pages = folder / "pages"
     pages.mkdir()
     run("--html", str(pages / "review.html"))
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for each in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--window-size=1280,900", f"--user-data-dir={folder / 'profile'}",
-    ):  # fmt: skip
-        options.add_argument(each)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    handler = functools.partial(asked[1], directory=str(pages))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        made = webdriver.Chrome(options=options, service=Service(driver))
-        try:
-            made.get(f"http://127.0.0.1:{server.server_address[1]}/review.html")
-            yield made
-        finally:
-            made.quit()
-            server.shutdown()
+    profile = f"--user-data-dir={folder / 'profile'}"
+    with served(pages, asked) as url, chromium(profile) as made:
+        look(made, f"{url}/review.html", 1280, "light")
+        yield made
 
 
 @in_browser
 def test_the_page_stands_alone(browser, asked):
     """It asks for nothing else, runs no script, and no error is told."""
-    assert [path for path in asked[0] if path != "/favicon.ico"] == ["/review.html"]
+    assert [path for path in asked if path != "/favicon.ico"] == ["/review.html"]
     entries = browser.execute_script("return performance.getEntriesByType('resource').length")
     assert entries == 0
     assert browser.execute_script("return document.scripts.length") == 0

@@ -12,6 +12,7 @@ import linecache
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mplang_analysis.prompt_text import shortened
 from mplang_core import Program
 from mplang_core.ext import Location, printable
 
@@ -80,5 +81,4 @@ def texts_digest(program: Program) -> str:
 
 
 def _cut(text: str) -> str:
-    shown = printable(text.strip())
-    return shown if len(shown) <= MAX_TEXT else f"{shown[: MAX_TEXT - 1]}…"
+    return shortened(printable(text.strip()), MAX_TEXT)

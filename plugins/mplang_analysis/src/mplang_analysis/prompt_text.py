@@ -12,6 +12,20 @@ MOST_OF_LINE = 400
 """Characters of a line that a prompt shows."""
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text, or the first characters of a longer one.
+
+    Args:
+        text: the text.
+        most: how many characters it may have.
+
+    Example:
+        >>> shortened("a long text", 7)
+        'a long…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def clipped(text: str, how: str) -> str:
     r"""Return the first lines of a text, and how many more there are.
 
@@ -26,7 +40,7 @@ def clipped(text: str, how: str) -> str:
     """
     shown, size, lines = [], 0, text.splitlines()
     for line in lines:
-        short = line if len(line) <= MOST_OF_LINE else f"{line[: MOST_OF_LINE - 1]}…"
+        short = shortened(line, MOST_OF_LINE)
         size += len(short.encode(errors="replace")) + 1
         if size > MOST:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TypeVar
 
+from mplang_analysis.prompt_text import shortened
 from mplang_analysis.report import TextTable
 
 T = TypeVar("T")
@@ -44,4 +45,4 @@ class Records(tuple[T, ...]):
 
 def _text(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return shortened(text, LONGEST)

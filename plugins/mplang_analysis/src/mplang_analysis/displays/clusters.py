@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mplang_analysis.prompt_text import shortened
 from mplang_analysis.report import TextTable, sections
 from mplang_core import ClusterSpec
 from mplang_core.ext import Device, device_kinds
@@ -57,5 +58,4 @@ def _device(
 
 
 def _text(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return shortened(str(value), LONGEST)

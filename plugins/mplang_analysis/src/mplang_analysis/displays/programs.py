@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_parts import Node
+from mplang_analysis.line_texts import line_text
 from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line
 from mplang_analysis.report import Paragraphs, Part, TextTable, sections
 from mplang_core import CompiledFunction, Program, TracedFunction, verify
-from mplang_core.ext import Location
-
-LONGEST_SOURCE = 120
-"""Characters of a source line that are shown."""
 
 MORE = (
     "mp.analysis.disclosure tells who learns what, mp.analysis.graph draws it, and print writes "
@@ -30,7 +26,7 @@ def show(program: Program) -> str:
         >>> "input 0" in show(mp.parse('program "p" on {0} (%0: f32[3]@{0}) { return %0 }'))
         True
     """
-    return sections([*_parts(program, (), {}), Paragraphs([MORE])])
+    return sections([*_parts(program, ()), Paragraphs([MORE])])
 
 
 def show_traced(function: TracedFunction) -> str:
@@ -50,13 +46,12 @@ def show_compiled(function: CompiledFunction[object]) -> str:
 
 
 def _traced(function: TracedFunction) -> list[Part]:
-    names = names_of(function)
-    here = function.cluster_spec is not None  # another's program may name any file of this machine
-    return _parts(function.program, names, _sources(function.program) if here else {})
+    return _parts(function.program, names_of(function))
 
 
-def _parts(program: Program, names: Sequence[str], sources: dict[str, str]) -> list[Part]:
+def _parts(program: Program, names: Sequence[str]) -> list[Part]:
     verify(program)
+    sources = _sources(program)
     view = view_of(program)
     party = PartyNames(view.parties, tuple(names))
     who = ", ".join(party.of(rank) for rank in view.parties)
@@ -102,10 +97,7 @@ def _what(node: Node, party: PartyNames) -> str:
 
 
 def _sources(program: Program) -> dict[str, str]:
-    """Return the texts of the lines of a program that was traced here."""
-    places: dict[str, Location] = {}
-    for op in program.graph.walk():
-        if op.location is not None:
-            places.setdefault(str(op.location), op.location)
-    texts = {key: linecache.getline(at.file, at.line).strip() for key, at in places.items()}
-    return {key: text[:LONGEST_SOURCE] for key, text in texts.items() if text}
+    """Return the texts of the lines of a program, as far as they are known."""
+    lines = {op.location for op in program.graph.walk() if op.location is not None}
+    texts = ((str(line), line_text(line).text) for line in lines)
+    return {line: text for line, text in texts if text}

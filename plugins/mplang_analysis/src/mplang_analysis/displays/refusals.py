@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from mplang_analysis.html_page import fragment
 from mplang_analysis.html_text import isolated
 from mplang_core.ext import Advice, Refusal, printable
-
-FIELDS = ("code", "rules", "lacks", "columns", "path", "reason")
-"""What is in the table of a refusal; the rest is in its first line."""
 
 
 def show(refusal: Refusal) -> str:
@@ -31,19 +28,12 @@ def show_all(refusals: Iterable[Refusal]) -> str:
 def _body(refusal: Refusal) -> str:
     title = str(refusal).splitlines()[0]
     cells = "".join(
-        f"<tr><th>{name}</th><td>{isolated(text)}</td></tr>" for name, text in _rows(refusal)
+        f"<tr><th>{name}</th><td>{isolated(text)}</td></tr>"
+        for name, text in refusal.details().items()
     )
     items = "".join(map(_item, refusal.advice))
     advice = f"<p>What can be changed:</p><ul>{items}</ul>" if items else ""
     return f'<p class="alert">{isolated(title)}</p><table>{cells}</table>{advice}'
-
-
-def _rows(refusal: Refusal) -> Iterator[tuple[str, str]]:
-    for name in FIELDS:
-        value = getattr(refusal, name)
-        text = value if isinstance(value, str) else ", ".join(map(str, value))
-        if text:
-            yield name, printable(text)
 
 
 def _item(advice: Advice) -> str:
