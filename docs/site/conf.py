@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 import mplang_core
@@ -31,7 +34,9 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
+nb_execution_in_temp = True
 nb_execution_timeout = 300
+nb_merge_streams = True
 suppress_warnings = [
     "misc.highlighting_failure",  # blocks whose language is quoted output
     "ref.python",  # a link to a name that several packages have leads to the first
@@ -62,6 +67,31 @@ html_copy_source = False
 html_show_sourcelink = False
 copybutton_exclude = ".linenos, .gp, .go"
 
+# -- cells of shells and files, which are shown without the words of notebooks
+
+LANGUAGES: Mapping[str, str] = {".cedar": "text", ".py": "python", ".yaml": "yaml"}
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def show_cells(app: Sphinx, document: nodes.document) -> None:
+    """Show commands as such, and files under their names."""
+    for block in list(document.findall(nodes.literal_block)):
+        head, _, body = block.astext().partition("\n")
+        magic, _, name = head.partition(" ")
+        if magic == "%%bash":
+            block.replace_self(nodes.literal_block(body, body, language="bash"))
+        elif magic == "%%writefile":
+            language = LANGUAGES[Path(name).suffix]
+            text = nodes.literal_block(body, body, language=language)
+            title = nodes.caption("", "", nodes.literal("", name))
+            cell = block.parent.parent
+            cell[1:] = []  # that it was written
+            wrapper = nodes.container("", title, text, literal_block=True)
+            wrapper["classes"].append("literal-block-wrapper")
+            document.note_implicit_target(wrapper)
+            block.replace_self(wrapper)
+
+
 # -- for who cannot see or point: what the theme leaves out
 
 ADDED: Mapping[str, str] = {
@@ -84,4 +114,5 @@ def add_to_pages(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Have the pages completed."""
+    app.connect("doctree-read", show_cells)
     app.connect("build-finished", add_to_pages)

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 import pytest
+from cells import cells
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = [
@@ -82,8 +83,7 @@ def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
     """Blocks of one document run in order, in one namespace."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / path).read_text(encoding="utf-8")
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for found in BLOCK.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        code = "\n" * line + found.group(1)
-        exec(compile(code, str(path), "exec"), namespace)
+    with cells() as running:
+        for found in BLOCK.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            running.run(found[1], str(path), line)

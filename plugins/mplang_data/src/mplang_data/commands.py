@@ -99,7 +99,7 @@ def _propose(source: str, csv: str | None) -> None:
         for sentence in sentences:
             print(printable(f"{called}: {sentence}"), file=sys.stderr)
     offered = data_set.model_dump(mode="json", exclude_defaults=True)
-    print(_yaml({"name-it": offered | {"readers": []}}), end="")
+    print(_yaml({"name-it": offered | {"source": source, "readers": []}}), end="")
 
 
 def _owned(config: str | None) -> dict[str, DataSet]:

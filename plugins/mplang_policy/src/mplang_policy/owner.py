@@ -127,3 +127,8 @@ class Owner:
                 f"--coordinator is one of {', '.join(self.coordinators)}, not {given!r}"
             )
         return given
+
+
+def from_here(path: Path) -> Path:
+    """Return a path as it is named in the working folder, where it lies below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
