@@ -13,6 +13,12 @@ from sphinx.application import Sphinx
 
 import mplang_core
 
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "runner"))
+from cells import environment
+
+SITE = ROOT / ".build" / "site"
+
 project = "mplang"
 author = "mplang developers"
 copyright = f"{datetime.date.today().year}, {author}"
@@ -60,7 +66,7 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"mplang {release}"
 html_static_path = ["static"]
-html_extra_path = [str(Path(__file__).parents[2] / ".build" / "site" / "extra")]
+html_extra_path = [str(SITE / "extra")]
 html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
@@ -70,14 +76,14 @@ copybutton_exclude = ".linenos, .gp, .go"
 # -- cells of shells and files, which are shown without the words of notebooks
 
 LANGUAGES: Mapping[str, str] = {".cedar": "text", ".py": "python", ".yaml": "yaml"}
-os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+os.environ |= environment(SITE / "commands")
 
 
 def show_cells(app: Sphinx, document: nodes.document) -> None:
     """Show commands as such, and files under their names."""
     for block in list(document.findall(nodes.literal_block)):
         head, _, body = block.astext().partition("\n")
-        magic, _, name = head.partition(" ")
+        magic, *_, name = head.split(" ")
         if magic == "%%bash":
             block.replace_self(nodes.literal_block(body, body, language="bash"))
         elif magic == "%%writefile":

@@ -79,11 +79,11 @@ def test_examples_in_docstrings(package):
     [pytest.param(path, marks=[needs(path), *long(str(path))]) for path in DOCUMENTS],
     ids=str,
 )
-def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
+def test_python_blocks_in_documents(path, tmp_path, tmp_path_factory, monkeypatch):
     """Blocks of one document run in order, in one namespace."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / path).read_text(encoding="utf-8")
-    with cells() as running:
+    with cells(tmp_path_factory.mktemp("commands")) as running:
         for found in BLOCK.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
             running.run(found[1], str(path), line)
