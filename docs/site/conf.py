@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docutils import nodes
+from nbclient import NotebookClient
 from sphinx.application import Sphinx
 
 import mplang_core
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "runner"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "runner"))
 from cells import environment
 
-SITE = ROOT / ".build" / "site"
+SITE = Path(__file__).parents[2] / ".build" / "site"
 
 project = "mplang"
 author = "mplang developers"
@@ -75,21 +75,24 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 # -- cells of shells and files, which are shown without the words of notebooks
 
-LANGUAGES: Mapping[str, str] = {".cedar": "text", ".py": "python", ".yaml": "yaml"}
+LANGUAGES: Mapping[str, str] = {".py": "python", ".sh": "bash", ".yaml": "yaml"}
 os.environ |= environment(SITE / "commands")
+NotebookClient.coalesce_streams.default_value = True  # commands print parts of lines
 
 
 def show_cells(app: Sphinx, document: nodes.document) -> None:
     """Show commands as such, and files under their names."""
     for block in list(document.findall(nodes.literal_block)):
         head, _, body = block.astext().partition("\n")
-        magic, *_, name = head.split(" ")
+        magic, *options = head.split(" ")
         if magic == "%%bash":
             block.replace_self(nodes.literal_block(body, body, language="bash"))
         elif magic == "%%writefile":
-            language = LANGUAGES[Path(name).suffix]
+            *append, name = options
+            language, body = LANGUAGES.get(Path(name).suffix, "text"), body.strip("\n")
             text = nodes.literal_block(body, body, language=language)
-            title = nodes.caption("", "", nodes.literal("", name))
+            where = ", at its end" if append else ""
+            title = nodes.caption("", "", nodes.literal("", name), nodes.Text(where))
             cell = block.parent.parent
             cell[1:] = []  # that it was written
             wrapper = nodes.container("", title, text, literal_block=True)

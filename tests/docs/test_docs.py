@@ -30,6 +30,10 @@ DOCUMENTS = sorted(
 LONG = {
     "mplang_phe": "each example makes a key; the kit runs those of ops, too",
     "docs/joins.md": "its blocks sort on two protocols for a minute",
+    "docs/tutorials/first-plugin.md": "it installs a package, and runs its tests",
+    "docs/tutorials/owner-review.md": "it runs seven commands and a worker",
+    "docs/tutorials/three-organizations.md": "it runs nine commands and three workers",
+    "docs/tutorials/two-organizations.md": "it runs two workers, and a join on CHEETAH",
 }
 BLOCK = re.compile(r"^```(?:python|\{code-cell\})\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
