@@ -131,13 +131,13 @@ def test_the_command_prints_json(tmp_path, monkeypatch):
     assert told["next"][1] == "pytest './some where/mplang_weather'"
 
 
-def test_the_command_tells_errors_in_a_line_and_their_code_in_another(tmp_path):
+def test_the_command_tells_errors_and_their_codes_in_a_line(tmp_path):
     command = [os.path.join(os.path.dirname(sys.executable), "mplang"), "new-plugin", "../x"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("mplang: a plugin's name is")
-    assert done.stderr.count("\n") == 2
-    assert done.stderr.endswith("\nmplang explain C006\n")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith(" (mplang explain C006)\n")
 
 
 # -- the quality of what is written

@@ -467,9 +467,8 @@ def main() -> None:
     try:
         app()
     except MPLangError as error:
-        typer.echo(f"mplang: {error}", err=True)
-        if error.code:
-            typer.echo(f"mplang explain {error.code}", err=True)
+        hint = f" (mplang explain {error.code})" if error.code else ""
+        typer.echo(f"mplang: {error}{hint}", err=True)
         sys.exit(1)
 
 
