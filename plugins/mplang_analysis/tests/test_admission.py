@@ -34,7 +34,9 @@ def test_nothing_against_it(found):
 
 
 def test_some_reasons_are_told():
-    with pytest.raises(AdmissionError, match="(?m)^fussy refuses the program: r0; .*; r4; and 2 more$"):
+    with pytest.raises(
+        AdmissionError, match="(?m)^fussy refuses the program: r0; .*; r4; and 2 more$"
+    ):
         ask([f"r{i}" for i in range(7)])
     with pytest.raises(AdmissionError) as error:
         ask(["x" * 9999])
