@@ -108,7 +108,7 @@ class EngineData:
         self.stored: StoreClient | None = self.sections.get(SINK)
 
     def start_clock(self, run: str, changes: Sequence[str]) -> None:
-        """Request that the front reports the end of a run at the ticks of a clock, whatever happens.
+        """Request that the front reports the end of a run at clock ticks, whatever happens.
 
         Args:
             run: its name.
