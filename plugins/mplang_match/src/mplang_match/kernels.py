@@ -72,7 +72,9 @@ class Matching:
         least = self.op.attrs["at_least"]
         if len(common) < least:
             raise RunError(
-                f"fewer than {least} keys are in common, so nothing is told", code="R016"
+                f"fewer than {least} keys are in common, which at_least= asks for, so nothing is "
+                "told",
+                code="R016",
             )
 
 
