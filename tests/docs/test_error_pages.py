@@ -23,6 +23,12 @@ NOT_RUN = {
     "A008": "plugins/mplang_worker/tests/test_certificates.py"
     "::test_credentials_of_the_wrong_authority",
     "C009": "plugins/mplang_worker/tests/test_settings.py::test_versions_that_differ",
+    "R014": "plugins/mplang_spu/tests/test_compiler.py::"
+    "test_a_user_reads_the_failure_in_the_error_and_libspu_is_not_called_again",
+    "R015": "plugins/mplang_spu/tests/test_public_operands.py::"
+    "test_operands_that_differ_at_one_member_end_the_run",
+    "R017": "plugins/mplang_worker/tests/test_native_plugin.py::"
+    "test_what_ends_it_ends_no_engine_and_no_other_service",
 }
 """By code the test that reaches it, where it takes what no page can show: a peer, a bad machine."""
 
