@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+from unittest import mock
 
 import pytest
 
@@ -23,6 +25,7 @@ RUN = [code for code in PAGES if code not in NOT_RUN]
 
 @pytest.mark.needs("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
 @pytest.mark.parametrize("code", RUN)
+@mock.patch.dict(os.environ)  # a page may set a variable
 def test_a_page_runs(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page, names = PAGES[code], {"__name__": "__main__"}
