@@ -57,7 +57,11 @@ def open_(data: bytes) -> bytes:
         raise WireError(
             f"the artifact has format version {version}, this mplang-core reads version "
             f"{ARTIFACT_VERSION} and older; "
-            + ("pip install --upgrade mplang-core" if version > ARTIFACT_VERSION else "it may be damaged: copy it again")
+            + (
+                "pip install --upgrade mplang-core"
+                if version > ARTIFACT_VERSION
+                else "it may be damaged: copy it again"
+            )
         )
     if len(data) < _HEAD.size:
         raise _damaged(f"it ends within its head, after {len(data)} bytes")
