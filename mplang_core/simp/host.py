@@ -302,17 +302,22 @@ class SimpHost(Interpreter, InterpContext):
             return error
         text, op, where = told_of(error)
         site = (f" in {op}" + f" at {where}" * bool(where)) if op else ""
-        message = f"party {rank} failed{site}"  # who refuses a program quotes the line
-        refused = {r: e for r, e in failures if isinstance(e, AdmissionError) and r != rank}
+        message = f"{self.party(rank)} failed{site}"  # who refuses a program quotes the line
+        also = {r: e for r, e in failures if isinstance(e, AdmissionError) and r != rank}
         if isinstance(error, AdmissionError):  # each owner has rules of his own
-            told = (f"\nparty {r} refuses it, too: {told_of(e)[0]}" for r, e in refused.items())
-            text = "".join((text, *told))
+            told = (f"{self.party(r)} refuses it, too: {told_of(e)[0]}" for r, e in also.items())
+            text = "\n".join((text, *told))
         failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
-        failure.others = tuple(refused.values())
+        failure.others = tuple(also.values())
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         if failure.refusals:
             failure.add_note("(error.refusals has each as data, and what can be changed)")
         return failure
+
+    def party(self, rank: int) -> str:
+        """Return a party for a message: by its name, or by its rank if the cluster gave it none."""
+        name = self.names[rank]
+        return f"party {rank if name in ('', f'node{rank}') else name}"
 
     def read_literal(self, literal: Any) -> Any:
         """Return what a user puts as a value: an array, a table, or a value of a plugin's type."""
