@@ -380,3 +380,94 @@ def test_a_text_that_is_no_number_while_it_runs(sim):
             mp.fetch(sim, mp.sql("P0", text.format("CAST"), t=t))
         found = mp.sql("P0", text.format("TRY_CAST"), t=t)
     assert mp.fetch(sim, found).to_pydict() == {"s": [None]}
+
+
+PANDAS = {
+    "an index of names": (
+        lambda pd: pd.DataFrame({"a": [1, 2]}, index=["x", "y"]),
+        "its index holds data (string) and has no name; write frame.rename_axis('name')",
+        lambda frame: frame.rename_axis("name"),
+        {"a": [1, 2], "name": ["x", "y"]},
+    ),
+    "columns of two levels": (
+        lambda pd: pd.DataFrame({"g": [1, 1], "v": [1, 3]}).groupby("g").agg({"v": ["sum", "max"]}),
+        "frame.columns = ['_'.join(map(str, each)) for each in frame.columns]",
+        lambda frame: frame.set_axis(["_".join(map(str, each)) for each in frame.columns], axis=1),
+        {"v_sum": [4], "v_max": [3], "g": [1]},
+    ),
+    "numbers and texts": (
+        lambda pd: pd.DataFrame({"a": [1, "x"]}),
+        "frame.astype({'name': str})",
+        lambda frame: frame.astype({"a": str}),
+        {"a": ["1", "x"]},
+    ),
+    "a time zone": (
+        lambda pd: pd.DataFrame({"t": pd.to_datetime(["2024-07-01"]).tz_localize("Europe/Paris")}),
+        'dt.tz_convert("UTC")',
+        lambda frame: frame.assign(t=frame.t.dt.tz_convert("UTC").dt.hour),
+        {"t": [22]},
+    ),
+    "durations": (
+        lambda pd: pd.DataFrame({"t": pd.to_timedelta([1, 2], "s")}),
+        "as by dt.total_seconds()",
+        lambda frame: frame.assign(t=frame.t.dt.total_seconds()),
+        {"t": [1.0, 2.0]},
+    ),
+    "periods": (
+        lambda pd: pd.DataFrame({"t": pd.period_range("2024", periods=2, freq="Y")}),
+        "as by dt.to_timestamp()",
+        lambda frame: frame.assign(t=frame.t.dt.to_timestamp().dt.year),
+        {"t": [2024, 2025]},
+    ),
+    "lists in cells": (
+        lambda pd: pd.DataFrame({"a": [[1, 2], [3]]}),
+        "as by frame.explode('name')",
+        lambda frame: frame.explode("a").astype({"a": int}).reset_index(drop=True),
+        {"a": [1, 2, 3]},
+    ),
+    "two columns of one name": (
+        lambda pd: pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        "Duplicate column names found: ['a', 'a']",
+        lambda frame: frame.set_axis(["a", "b"], axis=1),
+        {"a": [1], "b": [2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PANDAS)
+def test_a_mistake_with_a_frame_and_its_remedy(sim, name):
+    pd = pytest.importorskip("pandas")
+    wrong, told, repaired, expected = PANDAS[name]
+    frame = wrong(pd)
+    with mp.with_ctx(sim):
+        with pytest.raises(TraceError, match=LINE + ".*" + re.escape(told)):
+            mp.put("P0", frame)
+        assert mp.fetch(sim, mp.put("P0", repaired(frame))).to_pydict() == expected
+
+
+def test_a_series_with_missing_integers(sim):
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1, None], dtype="Int64")
+    with mp.with_ctx(sim):
+        with pytest.raises(TraceError, match=LINE + r".*fill or drop what is missing.*np\.asarray"):
+            mp.put("P0", series)
+        found = mp.fetch(sim, mp.put("P0", np.asarray(series.fillna(0))))
+        table = mp.fetch(sim, mp.put("P0", pd.DataFrame({"n": series})))
+    assert found.tolist() == [1, 0]
+    assert table.to_pydict() == {"n": [1, None]}
+
+
+def test_texts_and_nulls_have_no_place_in_a_tensor(sim):
+    from mplang_tables import fill_nulls, to_tensor
+
+    at_p0 = mp.device("P0")
+    with mp.with_ctx(sim):
+        t = mp.put("P0", pa.table({"id": ["a", "b"], "pay": [1.0, None]}))
+        told = LINE + r".*no place for 'id' \(string\); select the others"
+        with pytest.raises(TraceError, match=told):
+            at_p0(to_tensor)(t, rows=2)
+        numbers = at_p0(lambda t: t.select("pay"))(t)
+        with pytest.raises(PartyError, match=r"bank failed .*'pay' has nulls.*fill_nulls"):
+            mp.fetch(sim, at_p0(to_tensor)(numbers, rows=2))
+        filled = at_p0(to_tensor)(at_p0(fill_nulls)(numbers, columns=("pay",), value=0.0), rows=2)
+    assert mp.fetch(sim, filled).tolist() == [[1.0], [0.0]]
