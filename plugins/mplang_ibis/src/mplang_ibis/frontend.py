@@ -175,7 +175,9 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
         expr = fn(*signature.fill(unbound), **signature.kwargs)
     if not isinstance(expr, ibis.expr.types.Table):
         kind = type(expr).__name__
-        advice = _RETURNED.get(kind, "a single value becomes one by .as_table()")
+        is_column = kind.endswith("Column")
+        other = "t.select('a')" if is_column else "a single value becomes one by .as_table()"
+        advice = _RETURNED.get(kind, f"a column is one as {other}" if is_column else other)
         raise TypeError(f"it returns a {kind}, expected one Ibis table; {advice}")
     if expr.op().find(ops.InMemoryTable):
         raise TypeError("it brings a table of its own (a memtable); make an argument of it")

@@ -111,6 +111,9 @@ def _table(data: Any) -> Any:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
+        for name, column in data.items():
+            if isinstance(column, str | bytes):
+                raise TypeError(f"column {name!r} is one text, expected a list of values")
         made = pa.table(dict(data))
         for name, column in data.items():
             _check_times(name, column, made.schema.field(name).type)
