@@ -68,9 +68,8 @@ class StrictModel(BaseModel):
             if problem["type"] == "missing" or (cls.secret and cls.secret >= {*loc[:1]}):
                 got = ""
             at_field = f"field {'.'.join(map(str, loc))!r}: " if loc else ""
-            why = problem["msg"]
-            if problem["type"] == "value_error":  # one of our own, whose text says it all
-                why = str(problem["ctx"]["error"])
+            # of our own errors the text says it all
+            why = problem["ctx"]["error"] if problem["type"] == "value_error" else problem["msg"]
             meant = cls._meant(loc) if problem["type"] == "extra_forbidden" else ""
             lines.append(f"{title}: {at_field}{why}{got}{meant}")
         return "\n".join(lines)

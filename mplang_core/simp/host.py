@@ -318,8 +318,7 @@ class SimpHost(Interpreter, InterpContext):
 
     def party(self, rank: int) -> str:
         """Return a party for a message: by its name, or by its rank if the cluster gave it none."""
-        name = self.names[rank]
-        return f"party {rank if name in ('', f'node{rank}') else name}"
+        return f"party {rank if self.names[rank] in ('', f'node{rank}') else self.names[rank]}"
 
     def read_literal(self, literal: Any) -> Any:
         """Return what a user puts as a value: an array, a table, or a value of a plugin's type."""
@@ -346,8 +345,7 @@ class SimpHost(Interpreter, InterpContext):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        held = enumerate(var.values)
-        return [None if value is None else self._fetch(rank, value) for rank, value in held]
+        return [None if v is None else self._fetch(rank, v) for rank, v in enumerate(var.values)]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.world_size} parties>"
