@@ -400,7 +400,8 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
 
     def __len__(self) -> int:
         if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
-            self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
+            rows = self._at_a_party("{0}.count().as_table()")
+            self._not_here("the number of rows", f"{rows}; a table is one value, and not unpacked")
         if not self.shape:
             raise TraceError(f"{at()}{self!s} is a scalar, and has no length")
         return self.shape[0]

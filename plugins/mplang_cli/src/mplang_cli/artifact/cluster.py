@@ -47,11 +47,10 @@ class DeviceSummary(Data, frozen=True):
 
     @property
     def told(self) -> str:
-        """All but its name, in words: each text of its configuration is in quotes."""
-        config = json.dumps(json.loads(self.config), sort_keys=True)
-        return (
-            f"{quoted(self.kind)} of {Mask.from_ranks(self.members)} {_ESCAPED.sub(_hex, config)}"
-        )
+        """All but its name and what is not set, in words: each text of what is set is in quotes."""
+        config = {key: value for key, value in json.loads(self.config).items() if value is not None}
+        text = _ESCAPED.sub(_hex, json.dumps(config, sort_keys=True)) if config else ""
+        return f"{quoted(self.kind)} of {Mask.from_ranks(self.members)} {text}".rstrip()
 
 
 class ClusterSummary(Data, frozen=True):
