@@ -227,7 +227,8 @@ def find_ctx(args: Iterable[Any] = ()) -> MPContext:
             return arg.ctx
     raise TraceError(
         f"{at()}no context to work in; call this in a function that mp.evaluate or "
-        "mp.compile traces, or inside of `with mp.with_ctx(simulator):`"
+        "mp.compile traces, or inside of `with mp.with_ctx(simulator):`",
+        code="T004",
     )
 
 
@@ -267,7 +268,8 @@ def with_ctx(ctx: MPContext) -> Iterator[MPContext]:
     if not isinstance(ctx, MPContext):
         raise TraceError(
             f"{at()}with_ctx takes a host, as mp.Simulator(cluster), or a TraceContext, got a "
-            f"{type(ctx).__name__}"
+            f"{type(ctx).__name__}",
+            code="T004",
         )
     token = _current.set(ctx)
     try:
@@ -336,7 +338,7 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
             TraceError: the value is in the body of a ``pcall``, where values have no masks.
         """
         if not isinstance(self.type, MPType):
-            raise TraceError(f"{self.type} is inside of a pcall and has no mask")
+            raise TraceError(f"{self.type} is inside of a pcall and has no mask", code="T004")
         return self.type
 
     @property
@@ -398,7 +400,7 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
         if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
             self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
         if not self.shape:
-            raise TraceError(f"{at()}{self!s} is a scalar, and has no length")
+            raise TraceError(f"{at()}{self!s} is a scalar, and has no length", code="T002")
         return self.shape[0]
 
     __hash__ = object.__hash__

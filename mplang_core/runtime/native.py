@@ -173,6 +173,7 @@ def native_calls(ctx: KernelContext) -> NativeCalls | None:
         raise AdmissionError(
             f"{opcode} computes in a process of its own, which this session has not: it was opened "
             f'without native: ["{service}"]. The host asks for it where the package with the '
-            "kernel is installed; install it there, too"
+            "kernel is installed; install it there, too",
+            code="A004",
         )
     return calls

@@ -127,7 +127,8 @@ class SimpHost(Interpreter, InterpContext):
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
         if not hasattr(cluster_spec, "mask"):
             raise ConfigError(
-                f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
+                f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}",
+                code="C002",
             )
         Interpreter.__init__(self, _HostKernels("host kernel"))
         InterpContext.__init__(self, cluster_spec)
@@ -194,7 +195,7 @@ class SimpHost(Interpreter, InterpContext):
             ConfigError: there is no such mode or check.
         """
         if check is not None:
-            raise ConfigError(f"{type(self).__name__} has no check {check!r}")
+            raise ConfigError(f"{type(self).__name__} has no check {check!r}", code="C002")
         token = _options.set((mode and _check_mode(mode), listener))
         try:
             yield
@@ -307,7 +308,8 @@ class SimpHost(Interpreter, InterpContext):
         if isinstance(error, AdmissionError):  # each owner has rules of his own
             told = (f"\nparty {r} refuses it, too: {told_of(e)[0]}" for r, e in refused.items())
             text = "".join((text, *told))
-        failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
+        code = getattr(error, "code", "")
+        failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where, code=code)
         failure.others = tuple(refused.values())
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         if failure.refusals:
@@ -357,7 +359,7 @@ class SimpHost(Interpreter, InterpContext):
 
 def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
-        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
+        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}", code="C002")
     return mode
 
 

@@ -53,7 +53,8 @@ class Recorder:
                 f"ops, those of loops once for each turn that is looked at, have taken{line} more "
                 f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
                 "in; use fewer ops, values that many inputs flow into, columns of tables that are "
-                "moved, or loops in loops"
+                "moved, or loops in loops",
+                code="A003",
             )
 
     def record(

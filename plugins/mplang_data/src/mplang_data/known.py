@@ -83,11 +83,13 @@ def read_catalogue(data: Any) -> Catalogue:
         table<["age", "int64"]>
     """
     if not isinstance(data, Mapping):
-        raise ConfigError(f"a catalogue has data sets by party, got a {type(data).__name__}")
+        raise ConfigError(
+            f"a catalogue has data sets by party, got a {type(data).__name__}", code="C008"
+        )
     try:
         return Catalogue({str(party): read_descriptions(each) for party, each in data.items()})
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the catalogue is malformed: {error}") from None
+        raise ConfigError(f"the catalogue is malformed: {error}", code="C008") from None
 
 
 @contextmanager
@@ -121,7 +123,9 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
         try:
             data = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"cannot read the catalogue {os.fspath(source)}: {error}") from error
+            raise ConfigError(
+                f"cannot read the catalogue {os.fspath(source)}: {error}", code="C008"
+            ) from error
     made = read_catalogue(data)
     token = given_catalogue.set(made)
     try:

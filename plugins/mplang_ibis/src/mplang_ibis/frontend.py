@@ -99,11 +99,13 @@ def _compile(
         check_table(gives)
     except AdmissionError as error:
         reason = str(error).removeprefix("ibis.run: ")
-        raise TraceError(f"{raised(error)}{shown}: {reason}") from error
+        raise TraceError(f"{raised(error)}{shown}: {reason}", code="T010") from error
     except MPLangError:
         raise
     except Exception as error:
-        raise TraceError(f"{raised(error)}Ibis cannot trace {shown}: {_told(error)}") from error
+        raise TraceError(
+            f"{raised(error)}Ibis cannot trace {shown}: {_told(error)}", code="T010"
+        ) from error
     attrs = {"code": pack(sql), "names": tuple(called), "gives": gives, "ibis": ibis.__version__}
     return FeProgram(
         PFunction("ibis.run", tables, (gives,), attrs),

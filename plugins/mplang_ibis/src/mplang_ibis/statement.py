@@ -68,7 +68,8 @@ def sql(
             kind = getattr(value, "base_type", type(value).__name__)
             raise TraceError(
                 f"{at()}mp.sql: {name!r} is no table, but {kind}; tables stand behind the text by "
-                "keyword, numbers and texts in it"
+                "keyword, numbers and texts in it",
+                code="T010",
             )
     run = mp.device(device, **({"match": match} if match else {}))(ibis_sql)
     made: MPObject = run(*tables.values(), text=text, names=tuple(tables), dialect=dialect)
@@ -121,9 +122,9 @@ def ibis_sql(*tables: Any, text: str, names: Sequence[str], dialect: str = "duck
             raise TypeError(f"SQL is a text, got a {type(text).__name__}")
         code, gives = _compiled(text, tuple(names), kinds, dialect)
     except AdmissionError as error:
-        raise TraceError(f"{at()}mp.sql: {located(text, _reason(error))}") from error
+        raise TraceError(f"{at()}mp.sql: {located(text, _reason(error))}", code="T010") from error
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}mp.sql: {error}") from error
+        raise TraceError(f"{at()}mp.sql: {error}", code="T010") from error
     attrs = {"code": code, "names": tuple(names), "gives": gives, "ibis": ""}
     return FeProgram(
         PFunction("ibis.run", kinds, (gives,), attrs),

@@ -40,7 +40,8 @@ def told(error: Exception, fn: Callable[..., Any], operands: Sequence[BaseType])
     advice = _advice(error)
     return TraceError(
         f"{_line_of(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-        f"{type(error).__name__}: {reason}{f' Hint: {advice}' if advice else ''}"
+        f"{type(error).__name__}: {reason}{f' Hint: {advice}' if advice else ''}",
+        code="T011",
     )
 
 

@@ -61,7 +61,7 @@ SELECT coordinator, sum(entries), sum(bytes) FROM (
 SALT = "salt"  # field of an entry that is random
 
 
-class LedgerError(MPLangError, RuntimeError):
+class LedgerError(MPLangError, RuntimeError, code="C013"):
     """Ledger that cannot be written, or was set back; nothing runs until it is mended."""
 
 

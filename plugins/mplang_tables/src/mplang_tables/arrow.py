@@ -62,7 +62,7 @@ def check_is(kind: TableType, table: Any, name: str) -> None:
         KernelError: it is another table, or none.
     """
     if getattr(table, "schema", None) != schema(kind):
-        raise KernelError(f"{name} is not the {kind} that the program says")
+        raise KernelError(f"{name} is not the {kind} that the program says", code="R011")
 
 
 def normalize(data: Any) -> Any:

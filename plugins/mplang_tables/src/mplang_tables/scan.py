@@ -158,7 +158,7 @@ class Scan:
         except Exception as error:  # of whatever reads it
             why = " ".join(str(error).split())[:300]  # stays at the party, as of each kernel
             log.error("%s is damaged: %s", name or self.name, why)
-            raise KernelError(f"{name or self.name} is damaged: {why}") from error
+            raise KernelError(f"{name or self.name} is damaged: {why}", code="R011") from error
 
 
 def loaded(table: Any) -> Any:

@@ -102,16 +102,18 @@ def _begin(enclave: OwnEnclave) -> bytes:
     _check(enclave)
     worker = os.environ.get(WORKER_FILE)
     if not worker:
-        raise ConfigError("enclave: the worker of an enclave is started with a file, mplang worker")
+        raise ConfigError(
+            "enclave: the worker of an enclave is started with a file, mplang worker", code="C003"
+        )
     try:
         measured = measure([worker, *enclave.files])
     except OSError as error:
-        raise ConfigError(f"enclave.files: {error}") from None
+        raise ConfigError(f"enclave.files: {error}", code="C003") from None
     quoting.start(enclave.provider, enclave.maker)
     try:
         quoting.ask_for_quote(enclave.provider, bytes(REPORT_BYTES))
     except KernelError as error:
-        raise ConfigError(f"enclave: {error}") from None
+        raise ConfigError(f"enclave: {error}", code="C003") from None
     return measured
 
 
@@ -119,13 +121,15 @@ def _check(enclave: OwnEnclave) -> None:
     provider = _known_provider(enclave.provider, "enclave.provider")
     if provider.makes is None:
         raise ConfigError(
-            f"enclave.provider: there are no enclaves by {provider.name} here: {provider.doc}"
+            f"enclave.provider: there are no enclaves by {provider.name} here: {provider.doc}",
+            code="C003",
         )
     provider.makes(**enclave.maker)
     if enclave.swap == "none" and is_swapping():
         raise ConfigError(
             "enclave.swap: this machine swaps, by which what is plain in the enclave would come to "
-            "a disk; turn it off, or say that it is encrypted"
+            "a disk; turn it off, or say that it is encrypted",
+            code="C003",
         )
 
 
@@ -133,4 +137,4 @@ def _known_provider(name: str, where: str) -> AttestationProvider:
     try:
         return find_provider(name)
     except RunError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{where}: {error}", code="C003") from None

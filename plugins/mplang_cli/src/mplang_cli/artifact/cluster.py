@@ -95,14 +95,17 @@ class ClusterSummary(Data, frozen=True):
         if here != list(self.parties):
             raise TraceError(
                 f"the artifact is for the parties {', '.join(self.parties)}, in this order, but "
-                f"the host has {', '.join(here) or 'none'}; compile it for that cluster"
+                f"the host has {', '.join(here) or 'none'}; compile it for that cluster",
+                code="T016",
             )
         mine = {device.name: device for device in self.devices}
         found = {name: cluster.device(name) for name in dict.fromkeys(names) if name is not None}
         for name, device in found.items():
             other = mine[name].differs(device)
             if other:
-                raise TraceError(f"the device {name} is another: {other}; compile it for that one")
+                raise TraceError(
+                    f"the device {name} is another: {other}; compile it for that one", code="T016"
+                )
         return [None if name is None else found[name] for name in names]
 
     def check(self) -> None:

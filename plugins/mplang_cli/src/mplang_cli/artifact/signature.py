@@ -164,7 +164,8 @@ def _input(leaf: Any, name: str) -> Input:
         return Input("", leaf)
     raise TraceError(
         f"{name} was compiled with the argument {leaf!r}, and an artifact holds no "
-        f"{type(leaf).__name__}; have the function close over it, or take a value or a text"
+        f"{type(leaf).__name__}; have the function close over it, or take a value or a text",
+        code="T016",
     )
 
 

@@ -51,13 +51,16 @@ class Tree(Data, frozen=True):
             what = "nested too deep" if kind else f"a {getattr(node, '__name__', node)}"
             raise TraceError(
                 f"an artifact nests arguments and results in tuples, lists, dicts and named "
-                f"tuples, but here is one {what}; make it one of these"
+                f"tuples, but here is one {what}; make it one of these",
+                code="T016",
             )
         keys = tuple(spec.entries()) if kind in ("dict", "named") else ()
         if kind == "named":
             keys = node._fields
         if not all(type(key) in (str, int) for key in keys):
-            raise TraceError(f"the keys of a dict in an artifact are str or int, got {keys}")
+            raise TraceError(
+                f"the keys of a dict in an artifact are str or int, got {keys}", code="T016"
+            )
         children = tuple(cls.of(child, depth + 1) for child in spec.children())
         return cls(kind, children, keys, node.__name__ if kind == "named" else "")
 

@@ -39,7 +39,7 @@ class SinkClient:
         try:
             found: list[Any] = self._ask("held", {"name": name})[0]["held"]
         except StoreError as error:
-            raise AdmissionError(f"what this party stores: {error}") from error
+            raise AdmissionError(f"what this party stores: {error}", code="A006") from error
         return found
 
     def begin_run(

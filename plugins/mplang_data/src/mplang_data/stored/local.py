@@ -141,7 +141,7 @@ class LocalStorage:
             }
             versions, labels = resolve_loads(loads, self._parties, held)
         except StoreError as error:
-            raise AdmissionError(str(error)) from error
+            raise AdmissionError(str(error), code="A006") from error
         made = StoreRun(run, program.digest, self._parties, versions)
         for each in self.parties:
             each.run = made

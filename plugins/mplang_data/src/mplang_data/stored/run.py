@@ -114,7 +114,9 @@ def decode_versions(data: Any) -> list[Held]:
     try:
         return [Held(Card(**card), bool(current)) for card, current in data]
     except (MPLangError, TypeError, ValueError, RecursionError) as error:
-        raise WireError(f"what a party tells of its storage is malformed: {error}") from None
+        raise WireError(
+            f"what a party tells of its storage is malformed: {error}", code="I004"
+        ) from None
 
 
 def resolve_loads(

@@ -88,13 +88,13 @@ class Sink:
                 self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
         except OSError as error:
-            raise ConfigError(f"field 'sink.folder': {error.strerror}") from None
+            raise ConfigError(f"field 'sink.folder': {error.strerror}", code="C003") from None
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock_file)
             raise ConfigError(
-                f"field 'sink.folder': another process stores in {self._folder}"
+                f"field 'sink.folder': another process stores in {self._folder}", code="C003"
             ) from None
         for leftover in (*self._folder.glob("**/.gone-*"), *self._folder.glob("**/.new-*")):
             discard(leftover)  # of a process that was killed

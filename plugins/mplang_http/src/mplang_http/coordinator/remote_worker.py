@@ -269,7 +269,9 @@ class RemoteWorker:
         if status["state"] != "done":
             raise error_of(self.name, status["error"])
         if list(status["held"]) != [each is not None for each in expected]:
-            raise RunError(f"worker {self.name} holds other results than their types say")
+            raise RunError(
+                f"worker {self.name} holds other results than their types say", code="R018"
+            )
 
     def expected(self, job: Job) -> list[Ref | None]:
         """Return one reference per output that the party holds by its type, ``None`` for others."""
@@ -415,7 +417,9 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, MPLangError):
             raise
-        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
+        raise RunError(
+            f"{worker.name} at {worker.address} answers as no worker does", code="R018"
+        ) from error
 
 
 def _type_of(value: Value) -> MPType:

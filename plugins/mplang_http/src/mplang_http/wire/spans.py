@@ -37,10 +37,10 @@ def read_spans(data: Buffer) -> Spans:
     try:
         found = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"no spans: {error}") from None
+        raise WireError(f"no spans: {error}", code="I004") from None
     for span in found.spans:
         if not (math.isfinite(span.begin) and 0 <= span.duration < math.inf):
-            raise WireError("a span of no time")
+            raise WireError("a span of no time", code="I004")
         if span.kind not in ("program", "op") and not isinstance(span.facts.get("peer"), int):
-            raise WireError("a span of a message without a peer")
+            raise WireError("a span of a message without a peer", code="I004")
     return found

@@ -32,12 +32,14 @@ class RequestError(Exception):
         code: error code for programs.
         text: text for people.
         refusals: what rules of the owner refuse, if that is why.
+        explain: the code of the kind of error, for ``mplang explain``; empty for a general one.
     """
 
     def __init__(self, status: int, code: str, text: str) -> None:
         super().__init__(text)
         self.status, self.code, self.text = status, code, text[:MAX_TEXT]
         self.refusals: tuple[errors.Refusal, ...] = ()
+        self.explain = ""
 
     @classmethod
     def of(cls, error: BaseException) -> RequestError:
@@ -47,7 +49,7 @@ class RequestError(Exception):
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)
             made = cls(status, type(error).__name__, str(error))
-            made.refusals = getattr(error, "refusals", ())
+            made.refusals, made.explain = getattr(error, "refusals", ()), error.code
             return made
         log.error("a request failed: %s; its text is logged at level debug", type(error).__name__)
         log.debug("why the request failed", exc_info=error)

@@ -119,7 +119,7 @@ class EngineData:
         """
         found, _ = self._questions.ask("start_clock", {"run": run, "changes": list(changes)})
         if "refused" in found:
-            raise RunError(found["refused"])
+            raise RunError(found["refused"], code="A002")
 
 
 class EngineGate:
@@ -165,6 +165,6 @@ class EngineGate:
 
 def _permitted(answer: Mapping[str, Any]) -> bytes | None:
     if answer["refused"]:
-        raise AdmissionError(str(answer["refused"]))
+        raise AdmissionError(str(answer["refused"]), code="A002")
     head: bytes | None = answer.get("head")
     return head

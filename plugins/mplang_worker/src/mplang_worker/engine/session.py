@@ -452,7 +452,7 @@ class Session:
             full = None if job.finished else self.values.add(found)
         self._settle(job, op_failed=full is not None)  # sizes of results may be private
         if full is not None:
-            self.end(job, "failed", error=Failure.of(RunError(full)))
+            self.end(job, "failed", error=Failure.of(RunError(full, code="R019")))
         else:
             self.end(job, "done", held=[value is not None for value in outs])
 

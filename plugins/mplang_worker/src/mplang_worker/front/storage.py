@@ -111,7 +111,9 @@ class FrontStorage:
             if self._store is not None:
                 held = await in_thread(self._store.versions, asker_of(session), name)
             if sha256([held]) != sha256([told]):
-                raise AdmissionError(f"what is stored as {name!r} has just changed; run it again")
+                raise AdmissionError(
+                    f"what is stored as {name!r} has just changed; run it again", code="A006"
+                )
 
     def release(self, session: FrontSession) -> None:
         """Let other sessions store what this one was storing, as it has ended."""
