@@ -41,11 +41,11 @@ Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 from __future__ import annotations
 
 import re
-from typing import Any
+import typing
 
 from mplang_core.refusal import Advice as Advice, Refusal as Refusal, Refusals as Refusals
 
-CODE = re.compile(r"[A-Z]\d{3}")
+CODE = re.compile(r"[A-Z]{1,4}\d{3}")
 
 
 class MPLangError(Exception):
@@ -67,7 +67,7 @@ class MPLangError(Exception):
     def __init_subclass__(cls, code: str = "") -> None:
         cls.code = code or cls.code
 
-    def __init__(self, *args: object, code: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: object, code: str = "", **kwargs: typing.Any) -> None:
         super().__init__(*args, **kwargs)
         self.code = code if CODE.fullmatch(code) else self.code  # it may come from a peer
         if self.code:

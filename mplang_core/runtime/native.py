@@ -141,7 +141,7 @@ class NativeCalls(Protocol):
         """
 
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
-        """Have a function called once the last op of a run is done, before the service drops all.
+        """Register a function to call after the last op of a run, before values are dropped.
 
         Args:
             run: the run.

@@ -259,11 +259,14 @@ def explain(
     from mplang_cli.explain import error_pages, explain
 
     if not code:
-        _show([{"code": each.code, "error": each.title} for each in error_pages().values()], False)
+        typer.echo("\n".join(f"{each.code}  {each.title}" for each in error_pages().values()))
         return
-    page = explain(code)
+    text = explain(code).text
     console = Console()
-    console.print(Markdown(page.text) if console.is_terminal else page.text, markup=False)
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        typer.echo(text, nl=False)
 
 
 @app.command("compile")
@@ -464,9 +467,8 @@ def main() -> None:
     try:
         app()
     except MPLangError as error:
-        typer.echo(f"mplang: {error}", err=True)
-        if error.code:
-            typer.echo(f"mplang explain {error.code}", err=True)
+        hint = f" (mplang explain {error.code})" if error.code else ""
+        typer.echo(f"mplang: {error}{hint}", err=True)
         sys.exit(1)
 
 

@@ -214,7 +214,7 @@ def revoke(
     ] = None,
     tls: Annotated[str | None, typer.Option(help="Your certificate, for --at.")] = None,
 ) -> None:
-    """Have an approval not count any more, at once and for good.
+    """Revoke an approval, at once and for good.
 
     The worker does it where its control socket is at hand; else it is written into its log.
     """

@@ -386,7 +386,7 @@ class Gate:
         self._refuse(run.about(), decision, paths)
 
     def put(self, coordinator: str, session: str, name: str, size: int, mode: str) -> None:
-        """Let a coordinator put a value here, if the rules permit it.
+        """Accept a value that a coordinator puts here, if the rules permit it.
 
         Args:
             coordinator: who puts it.

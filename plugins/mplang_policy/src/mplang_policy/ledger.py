@@ -429,7 +429,7 @@ class Writing:
         )
 
     def revoke(self, approval: str) -> bool:
-        """Have an approval not count any more; return whether it may have counted before."""
+        """Revoke an approval; return whether it may have counted before."""
         query = "INSERT OR IGNORE INTO revoked VALUES (?, ?)"
         return self._file.execute(query, (approval, self.now)).rowcount > 0
 

@@ -148,7 +148,7 @@ class _RunShares:
         return self._given.get(id(share)) if number is None else number
 
     def give(self, share: SpuShare, number: int) -> None:
-        """Note that the service gets a share, which it holds as long as this process does."""
+        """Record that the service gets a share, which it holds as long as this process does."""
         self._given[id(share)] = number
         weakref.finalize(share, self._release, id(share), number).atexit = False
 

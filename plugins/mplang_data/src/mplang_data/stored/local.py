@@ -61,7 +61,7 @@ class SinkStorage:
         self._sink.settle(self._owner, self._session, name, version)
 
     def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name."""
+        """Release the lock of a name."""
         self._sink.abandon(self._owner, self._session, name, version, told=told)
 
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
@@ -148,7 +148,7 @@ class LocalStorage:
         return labels
 
     def follow(self, followed: Followed) -> None:
-        """Note the labels of what the run stores."""
+        """Record the labels of what the run stores."""
         for each in self.parties:
             assert each.run is not None
             each.run = each.run.storing(followed.stores)

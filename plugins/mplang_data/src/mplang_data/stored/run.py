@@ -42,7 +42,7 @@ class Storage(Protocol):
         """Remove all versions but one, as all members have made it their current one."""
 
     def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name; the version stays if another member may have committed it.
+        """Release the lock of a name; the version stays if another member may have committed it.
 
         Args:
             name: the name.

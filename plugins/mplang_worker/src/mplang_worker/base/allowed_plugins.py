@@ -48,7 +48,7 @@ def check(wanted: Mapping[str, str]) -> None:
 
 
 def restrict(allowed: Mapping[str, str]) -> None:
-    """Let this process load no other plugins than these from now on; import nothing.
+    """Restrict the plugins that this process may load to these; import nothing.
 
     Args:
         allowed: version by package.

@@ -99,7 +99,7 @@ class RunStorage:
         self._versions, self.labels = resolve_loads(self._loads, self._comm.names, openings)
 
     def begin(self, run: str, followed: Followed) -> None:
-        """Have the ops of the run load those versions, and store with their labels.
+        """Set the versions that the ops of the run load, and the labels that they store with.
 
         Args:
             run: the name of the run.

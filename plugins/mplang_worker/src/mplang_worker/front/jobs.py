@@ -193,7 +193,7 @@ class FrontJobs:
             job.receipt, job.approval = receipt, approval
 
     def start_clock(self, run: str) -> KnownJob:
-        """Have the end of a job told at the steps of a clock, which begins now; return the job.
+        """Report the end of a job at clock ticks from now on; return the job.
 
         Its engine waits for them; the front does if the engine ends.
 

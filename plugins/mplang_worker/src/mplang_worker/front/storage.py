@@ -55,7 +55,7 @@ class FrontStorage:
         return self._store
 
     def start(self) -> None:
-        """Have the owner's databases take what they have not taken yet, in a thread."""
+        """Copy pending rows to the owner's databases, in a thread."""
         if self._store is not None:
             threading.Thread(target=self._store.start, daemon=True).start()
 
@@ -116,7 +116,7 @@ class FrontStorage:
                 )
 
     def release(self, session: FrontSession) -> None:
-        """Let other sessions store what this one was storing, as it has ended."""
+        """Release the storage locks of a session that has ended."""
         if self._store is not None:
             self._store.release(session.link)
 

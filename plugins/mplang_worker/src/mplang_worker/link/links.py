@@ -139,7 +139,7 @@ class Links:
             self._names[name] = run
 
     def announce(self, peers: Iterable[str], run: str, opening: bytes) -> None:
-        """Tell peers that this worker has opened a run, and what it was shown of it.
+        """Send the peers that this worker has opened a run, and what it was shown of it.
 
         Args:
             peers: names of the peers.

@@ -211,7 +211,7 @@ class MpcCalls:
         return self._ask(message, buffers)
 
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
-        """Have a function called by :meth:`settle`."""
+        """Register a function that :meth:`settle` calls."""
         self._fetches.append(fetch)
 
     def _tell(self, message: dict[str, Any]) -> None:

@@ -227,7 +227,7 @@ def native_spec(service: str) -> NativeSpec:
 
 
 def _keep_freed_memory() -> None:
-    """Have libc keep up to 32 MiB that an op frees for the next one, instead of fresh pages.
+    """Set libc to keep up to 32 MiB that an op frees, for the next one, instead of fresh pages.
 
     Its thresholds follow the largest block that was freed: see M_MMAP_THRESHOLD in mallopt(3).
     """

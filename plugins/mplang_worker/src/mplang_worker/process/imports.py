@@ -17,7 +17,7 @@ Plugins: TypeAlias = Mapping[str, PluginConfig] | None
 
 
 def restrict(plugins: Plugins) -> None:
-    """Let this process import no plugins but these; import nothing.
+    """Restrict the plugins that this process may import to these; import nothing.
 
     Raises:
         ConfigError: one is not installed in that version.
