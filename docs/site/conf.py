@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docutils import nodes
-from nbclient import NotebookClient
+from nbclient import client
 from sphinx.application import Sphinx
+from traitlets import Bool
 
 import mplang_core
 
@@ -77,7 +78,15 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 LANGUAGES: Mapping[str, str] = {".py": "python", ".sh": "bash", ".yaml": "yaml"}
 os.environ |= environment(SITE / "commands")
-NotebookClient.coalesce_streams.default_value = True  # commands print parts of lines
+
+
+class _Client(client.NotebookClient):
+    """Client that joins what a command prints, which comes in parts of lines."""
+
+    coalesce_streams = Bool(True)
+
+
+client.NotebookClient = _Client
 
 
 def show_cells(app: Sphinx, document: nodes.document) -> None:
