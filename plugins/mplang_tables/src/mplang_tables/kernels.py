@@ -149,7 +149,9 @@ def _stacked(
 def _other_rows(ctx: KernelContext, rows: int) -> KernelError:
     exact = ctx.op.opcode == "table.to_tensor"
     has = f"does not have the {rows}" if exact else f"has more than the {rows}"
-    remedy = "to_padded takes a table of up to rows=" if exact else "filter it, or say more by rows="
+    remedy = (
+        "to_padded takes a table of up to rows=" if exact else "filter it, or say more by rows="
+    )
     return KernelError(f"{ctx.op.opcode}: the table {has} rows declared; {remedy}", code="R009")
 
 
