@@ -217,7 +217,8 @@ class HttpCommunicator(LinkedCommunicator):
                 if now >= deadline:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin; "
-                        f"{self.setting} sets for how long"
+                        f"{self.setting} sets for how long",
+                        code="L002",
                     )
                 waiter = found.waiter((rank, run))
             if now >= asks:  # it may be at work in a run before this one

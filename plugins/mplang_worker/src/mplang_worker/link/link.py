@@ -190,7 +190,9 @@ class Link:
         size = sum(map(len, buffers))
         if size > self._max_message:
             raise WireError(
-                f"a message has at most {self._max_message} bytes, got {size}", code="L005"
+                f"a message has at most {self._max_message} bytes, got {size}; limits.value of "
+                "the workers sets it",
+                code="L001",
             )
         if size <= CHUNK:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])

@@ -128,9 +128,9 @@ class _Server:
             with _gc_paused():
                 done = self._module.prepare(argument)
         except ConfigError as error:
-            return {"failed": str(error)}
+            return {"failed": str(error), "code": error.code}
         except Exception as error:
-            return {"failed": f"{type(error).__name__}: {error}"}
+            return {"failed": f"{type(error).__name__}: {error}", "code": "C003"}
         self._prepared = argument
         while self._spares:
             self._spares.popitem()[1].close()  # which ends them

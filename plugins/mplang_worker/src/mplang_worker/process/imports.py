@@ -27,7 +27,7 @@ def restrict(plugins: Plugins) -> None:
     try:
         allowed_plugins.restrict({name: each.version for name, each in plugins.items()})
     except PluginError as error:
-        raise ConfigError(f"field 'plugins': {error}", code="C003") from None
+        raise ConfigError(f"field 'plugins': {error}", code=error.code) from None
 
 
 def check_installed(config: EngineConfig) -> None:
@@ -51,7 +51,7 @@ def check_installed(config: EngineConfig) -> None:
         allowed_plugins.check({k: each.version for k, each in (config.plugins or {}).items()})
     except PluginError as error:
         raise ConfigError(
-            f"WorkerConfig {config.name}: field 'plugins': {error}", code="C003"
+            f"WorkerConfig {config.name}: field 'plugins': {error}", code=error.code
         ) from None
 
 
