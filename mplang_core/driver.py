@@ -103,8 +103,7 @@ class CompiledFunction(Displayed, Generic[R]):
                 )
         if cluster is None:
             raise TraceError(
-                f"{at()}compile needs the cluster, as in mp.compile(fn, *args, cluster_spec=…)",
-                code="T005",
+                f"{at()}compile needs the cluster, as in mp.compile(fn, *args, cluster_spec=…)"
             )
         known = (given_catalogue.get(), self._catalogue, getattr(parent, "catalogue", None))
         catalogue = next((each for each in known if each is not None), None)
@@ -198,7 +197,7 @@ def compile(
         ['f32[3]@{0}']
     """
     if not callable(fn):
-        raise TraceError(f"{at()}compile takes a function, got a {type(fn).__name__}", code="T005")
+        raise TraceError(f"{at()}compile takes a function, got a {type(fn).__name__}")
     if backend is not None:
         get_backend(backend)
     compiled = CompiledFunction(fn, cluster_spec)

@@ -128,15 +128,15 @@ def device(
         ...     mp.fetch(sim, mp.evaluate(sim, program))
         array([2., 4.])
     """
-    if name is not None and not isinstance(name, str):
-        raise TraceError(
-            f"{at()}device takes the name of a device, as in @mp.device('P0'), got a "
-            f"{type(name).__name__}"
-        )
-    if name is not None and (here := open_ctx()) is not None:
-        _device(here, name)  # so that a wrong name is told where it stands
+    if name is not None:
+        _check_name(name)
+        if (here := open_ctx()) is not None:
+            _device(here, name)  # so that a wrong name is told where it stands
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(fn, MPObject):
+            raise TraceError(f"{at()}expected a function, as mp.device('P0')(fn)(x), got {fn!r}")
+
         @of_user
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -539,7 +539,13 @@ def _devices(ctx: MPContext) -> list[Device]:
     ]
 
 
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TraceError(f"{at()}name a device, as mp.put('P0', x); got {type(name).__name__}")
+
+
 def _device(ctx: MPContext, name: str) -> Device:
+    _check_name(name)
     return _cluster(ctx).device(name)
 
 

@@ -90,7 +90,7 @@ def check_fetchable(value: Any) -> None:
     """
     form = type_of(value).form
     if form is not Form.PLAIN:
-        raise RunError(f"a {form.value} stays at its party; reveal it in the program", code="R002")
+        raise RunError(f"a {form.value} stays at its party; reveal it in the program", code="D003")
 
 
 def value_of(literal: Any) -> Any:

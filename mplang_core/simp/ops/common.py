@@ -151,5 +151,5 @@ def received(value: Any, source: int, kind: BaseType) -> Any:
 def present(value: Any, source: int) -> Any:
     """Return a value that a party sends; raise ``RunError`` if the party does not hold it."""
     if value is None:
-        raise RunError(f"party {source} is to send a value that it does not hold", code="R002")
+        raise RunError(f"party {source} is to send a value that it does not hold", code="R005")
     return value

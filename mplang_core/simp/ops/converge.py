@@ -72,6 +72,6 @@ def converge(ctx: KernelContext, *args: Any) -> Any:
         raise RunError(
             f"party {ctx.interpreter.rank} holds {len(here)} of the values to converge; "
             "their masks overlap",
-            code="R002",
+            code="R005",
         )
     return here[0] if here else None

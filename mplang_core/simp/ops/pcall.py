@@ -146,7 +146,7 @@ def run_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
         if arg is None:
             raise RunError(
                 f"party {ctx.interpreter.rank} is to run a pcall, but does not hold operand {i}",
-                code="R002",
+                code="R005",
             )
     return single(ctx, ctx.run_region("do", args))
 

@@ -203,7 +203,7 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any) -> Any:
         raise RunError(
             f"the index of a shuffle is a rank below {ctx.interpreter.world_size}, "
             f"the one of party {me} is not",
-            code="R002",
+            code="R005",
         )
     if me in asking:
         for rank in others:

@@ -88,7 +88,7 @@ def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
         data = primitives.seal(key.secret, nonce, plain, _associated(kind))
     except (OverflowError, msgspec.EncodeError) as error:
         raise KernelError(
-            "one value of 2 GiB or more cannot be encrypted; split it", code="R012"
+            "one value of 2 GiB or more cannot be encrypted; split it", code="R007"
         ) from error
     return Ciphertext(kind, nonce, data)
 

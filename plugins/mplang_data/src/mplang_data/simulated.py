@@ -164,8 +164,8 @@ def _engines(chosen: Mapping[str, str], names: Sequence[str]) -> Mapping[str, st
 def _data_set(given: Any) -> DataSet | Described:
     if isinstance(given, str | os.PathLike):
         given = _of_path(os.fspath(given))
-    elif isinstance(given, Mapping) and "source" in given and isinstance(given["source"], str):
-        given = DataSet(**given)
+    elif isinstance(given, Mapping) and any(isinstance(each, str) for each in given.values()):
+        given = DataSet(**given)  # columns are lists
     if isinstance(given, DataSet):
         return given.at(os.getcwd())
     if isinstance(given, Described):

@@ -54,7 +54,7 @@ def encrypt(
     """
     if not checked(x, low, high):
         raise KernelError(
-            f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R007"
+            f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R006"
         )
     kind = _result(ctx)
     plain = _bytes(np.moveaxis(x, 0, -1), kind.parameters)
@@ -160,7 +160,7 @@ def run(
         low, high = next(ends)
         if not checked(each, low, high):
             raise KernelError(
-                f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R007"
+                f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R006"
             )
         whole = each.dtype.kind != "f"
         shapes.append((INTEGERS if whole else FLOATS, each.shape, 0))

@@ -91,7 +91,9 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
 def failure(bound: duckdb.DuckDBPyRelation, error: Exception, op: str) -> KernelError:
     """Return what is raised for a query that fails on the data."""
     at = _failing(bound) if isinstance(error, OF_VALUES) else ""
-    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}", code="R010")
+    is_cast = isinstance(error, duckdb.ConversionException)
+    advice = "; TRY_CAST gives null for what is not converted" if is_cast else ""
+    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}{advice}", code="R010")
 
 
 def _failing(bound: duckdb.DuckDBPyRelation) -> str:

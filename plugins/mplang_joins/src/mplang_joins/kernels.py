@@ -185,7 +185,7 @@ def group_table(
     try:
         return JoinedGroups(valid, values, there, fits, columns, gives, keys).to_arrow()
     except OverflowError as error:
-        raise KernelError(f"joins.table: {error}", code="R009") from None
+        raise KernelError(f"joins.table: {error}", code="R007") from None
 
 
 def _codes(table: Any, code: str, groups: int) -> Array:
@@ -227,7 +227,7 @@ def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Arra
         raise KernelError(
             f"joins.reduced: a sum or a number of rows of one key has more than {bits} bits, and "
             "what is computed of it on shares may not fit; take a larger unit, or a larger field",
-            code="R009",
+            code="R007",
         )
     sizes = np.abs(numbers)
     mask = (1 << width) - 1

@@ -167,7 +167,7 @@ def segment_sum(
     """
     if segments.size and not 0 <= int(segments.min()) <= int(segments.max()) < count:
         raise KernelError(
-            f"{ctx.op.opcode}: segments have numbers from 0 to {count - 1}", code="R017"
+            f"{ctx.op.opcode}: segments have numbers from 0 to {count - 1}", code="R006"
         )
     sizes = {"columns": prod(x.type.inner.shape[1:]), "count": count}
     plain = segments.astype("<i8").tobytes()
@@ -185,7 +185,7 @@ def _fixed(ctx: KernelContext, x: Array, limit: Limit, scale: int) -> bytes:
         most = limit if x.dtype.kind == "f" else int(limit)  # floats would round large integers
         if not bool(((x <= most) & (x >= -most)).all()):  # NaN is neither
             raise KernelError(
-                f"{ctx.op.opcode}: a number is larger than limit={limit}", code="R007"
+                f"{ctx.op.opcode}: a number is larger than limit={limit}", code="R006"
             )
     if x.dtype.kind == "f":
         x = np.rint(x.astype("f8") * 2.0**scale)

@@ -68,7 +68,7 @@ def review(
     """Show what a program discloses, reads, runs and costs, and what your rules say to it."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
-        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}", code="C011")
+        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}", code="C006")
     found = review_of(
         owner, program, owner.coordinator(coordinator), given or [], network_named(link)
     )
@@ -111,7 +111,7 @@ def approve(
 ) -> None:
     """Sign that a program may run here."""
     if sign_too is not None and renew is not None:
-        raise ConfigError("--sign and --renew do not go together", code="C011")
+        raise ConfigError("--sign and --renew do not go together", code="C006")
     owner, signing = Owner.read(config), read_key(key, os.environ.get(PASSWORD))
     if renew == ALL and program is None:
         for line in renew_all(owner, signing):
@@ -119,7 +119,7 @@ def approve(
         return
     if program is None:
         raise ConfigError(
-            f"name the artifact, prog.mpl; without one there is --renew {ALL}", code="C011"
+            f"name the artifact, prog.mpl; without one there is --renew {ALL}", code="C006"
         )
     before = sign_too or renew
     old = None if before is None else open_envelope(_read(before), {}).approval
@@ -220,7 +220,7 @@ def revoke(
     """
     if not re.fullmatch(r"[0-9a-f]{16}", approval):
         raise ConfigError(
-            f"an approval is called by 16 hexadecimal digits, not {approval!r}", code="C011"
+            f"an approval is called by 16 hexadecimal digits, not {approval!r}", code="C006"
         )
     client = control_of(config, control, at, tls)
     if client is not None:
@@ -251,14 +251,14 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", code="C011") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}", code="C005") from None
 
 
 def _until(expires: str | None) -> datetime.datetime:
     text = expires or EXPIRES
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
-        raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w", code="C011")
+        raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w", code="C006")
     span = datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
     return (datetime.datetime.now(datetime.UTC) + span).replace(microsecond=0)
 

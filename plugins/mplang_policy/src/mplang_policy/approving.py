@@ -81,7 +81,7 @@ def allowed_inputs(
         position = _position(name, names)
         if position is None:
             raise ConfigError(
-                f"--input {text}: it takes {_listed(names) or 'no inputs'}", code="C011"
+                f"--input {text}: it takes {_listed(names) or 'no inputs'}", code="C006"
             )
         name = names[position]
         kind = str(program.graph.inputs[position].type)
@@ -111,7 +111,7 @@ def _values(text: str, value: str) -> dict[str, Any]:
         return {"values": tuple(float(each) for each in value.split(","))}
     except ValueError:
         raise ConfigError(
-            f"--input {text}: expected x=LOW..HIGH, x=3,5 or x=any", code="C011"
+            f"--input {text}: expected x=LOW..HIGH, x=3,5 or x=any", code="C006"
         ) from None
 
 

@@ -258,7 +258,7 @@ class Gate:
         try:
             found = self._approvals.open(data)
         except ConfigError as error:
-            raise AdmissionError(str(error)) from None
+            raise AdmissionError(str(error), code=error.code) from None
         if found is None or found.approval.party != self._party:
             return None
         with self._log.using():

@@ -486,6 +486,8 @@ def canonical(data: Any) -> str:
 
 
 def _open(path: Path, read_only: bool) -> sqlite3.Connection:
+    if read_only and not path.exists():
+        raise LedgerError(f"there is no log {path}; the worker makes it when it starts")
     where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
     file = sqlite3.connect(
         where, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True

@@ -136,7 +136,7 @@ def run_jax(
 
     if ctx.parties != parties:
         raise RunError(
-            f"the program is for the parties {parties}, but {ctx.parties} run it", code="R002"
+            f"the program is for the parties {parties}, but {ctx.parties} run it", code="R015"
         )
     admit_protocol(config["protocol"], ctx.interpreter.insecure)
     args = (*args, *public_part.compute(ctx, public, args))

@@ -149,7 +149,10 @@ def _stacked(
 def _other_rows(ctx: KernelContext, rows: int) -> KernelError:
     exact = ctx.op.opcode == "table.to_tensor"
     has = f"does not have the {rows}" if exact else f"has more than the {rows}"
-    return KernelError(f"{ctx.op.opcode}: the table {has} rows declared", code="R009")
+    remedy = (
+        "to_padded takes a table of up to rows=" if exact else "filter it, or say more by rows="
+    )
+    return KernelError(f"{ctx.op.opcode}: the table {has} rows declared; {remedy}", code="R009")
 
 
 def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Table:

@@ -66,7 +66,7 @@ def seal_value(
         data = seal(key.secret, nonce, plain, _associated(ctx, kind, slot))
     except (OverflowError, msgspec.EncodeError) as error:
         raise KernelError(
-            "one value of 2 GiB or more cannot be sealed; split it", code="R012"
+            "one value of 2 GiB or more cannot be sealed; split it", code="R007"
         ) from error
     return SealedValue(kind, nonce, data)
 

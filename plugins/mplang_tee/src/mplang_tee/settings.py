@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from mplang_core.ext import ConfigError, KernelError, RunError, StrictModel
 from mplang_tee import quoting
@@ -39,10 +39,7 @@ class ExpectedEnclave(StrictModel):
     @cached_property
     def accepted(self) -> dict[str, Expectations]:
         """What is expected, by provider."""
-        return {
-            name: _known_provider(name, "accepts").expects(**fields)
-            for name, fields in self.accepts.items()
-        }
+        return {name: _expected(name, fields) for name, fields in self.accepts.items()}
 
 
 class OwnEnclave(StrictModel):
@@ -131,6 +128,16 @@ def _check(enclave: OwnEnclave) -> None:
             "a disk; turn it off, or say that it is encrypted",
             code="C003",
         )
+
+
+def _expected(provider: str, fields: dict[str, Any]) -> Expectations:
+    """Return what is expected of a provider; an error names the whole path to its field."""
+    try:
+        return _known_provider(provider, "accepts").expects(**fields)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        details: Any = [{**each, "loc": ("accepts", provider, *each["loc"])} for each in found]
+        raise ValidationError.from_exception_data(error.title, details) from None
 
 
 def _known_provider(name: str, where: str) -> AttestationProvider:

@@ -117,14 +117,14 @@ def new_plugin(
     except FileExistsError:
         raise ConfigError(f"{folder} is there already; nothing was written", code="C006") from None
     except OSError as error:
-        raise ConfigError(f"cannot make {folder}: {error.strerror}", code="C006") from error
+        raise ConfigError(f"cannot make {folder}: {error.strerror}", code="C005") from error
     try:
         for file, text in texts.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # all of it, or nothing
-        raise ConfigError(f"cannot write {folder}: {error.strerror}", code="C006") from error
+        raise ConfigError(f"cannot write {folder}: {error.strerror}", code="C005") from error
     return NewPlugin(name, values["distribution"], folder, tuple(texts))
 
 

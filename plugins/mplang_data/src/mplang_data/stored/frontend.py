@@ -142,9 +142,7 @@ def _device(name: str) -> tuple[Any, Any]:
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
     if not isinstance(name, str):
-        raise TraceError(
-            f"{at()}a device or a party is named by a text, got {name!r:.80}", code="T014"
-        )
+        raise TraceError(f"{at()}a device or a party is named by a text, got {name!r:.80}")
     if name in cluster.devices:
         return ctx, cluster.device(name)
     for node in cluster.nodes:
@@ -155,7 +153,7 @@ def _device(name: str) -> tuple[Any, Any]:
     devices = ", ".join(cluster.devices)
     parties = ", ".join(node.name for node in cluster.nodes)
     raise TraceError(
-        f"{at()}no device or party {name!r}; there are {devices}; {parties}", code="T014"
+        f"{at()}no device or party {name!r}; there are {devices}; {parties}", code="T007"
     )
 
 

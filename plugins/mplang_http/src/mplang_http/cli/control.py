@@ -76,7 +76,7 @@ class ControlClient:
     Example:
         >>> ControlClient("/no/such/socket").request("GET", "jobs")
         Traceback (most recent call last):
-        mplang_core.errors.RunError: no worker answers at /no/such/socket: No such file or directory
+        mplang_core.errors.RunError: no worker answers at /no/such/socket: No such file or ...
     """
 
     def __init__(self, path: str) -> None:
@@ -130,7 +130,11 @@ class ControlClient:
             data = response.read(MAX_ANSWER)
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise RunError(f"no worker answers at {self._path}: {why}", code="C014") from None
+            raise RunError(
+                f"no worker answers at {self._path}: {why}; start the worker, or name its socket "
+                "by --socket",
+                code="C014",
+            ) from None
         finally:
             connection.close()
         try:
@@ -204,6 +208,6 @@ def control_client(
         return ControlClient.of(config, path)
     if path is not None:
         raise ConfigError(
-            "--socket is of a worker on this machine, --at of one elsewhere", code="C014"
+            "--socket is of a worker on this machine, --at of one elsewhere", code="C006"
         )
     return RemoteControl(at, tls)

@@ -92,7 +92,7 @@ def cancel(
     session, dash, _ = run.rpartition("-")
     if not dash:
         raise ConfigError(
-            f"a run is called as its session, and -0, -1, …, and not {run!r}", code="C014"
+            f"a run is called as its session, and -0, -1, …, and not {run!r}", code="C006"
         )
     failures, why = 0, reason or "its coordinator cancelled it"
     rows = list[dict[str, str]]()

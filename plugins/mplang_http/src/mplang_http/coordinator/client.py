@@ -46,16 +46,16 @@ class RefusedError(RunError, code="R019"):
 
     Attributes:
         status: HTTP status.
-        code: error code.
+        reason: the worker's own word for it, as ``"busy"``.
         refusals: what the worker refuses, as data.
         retry_after: seconds after which the worker wants to be asked again; ``None`` if never.
     """
 
     def __init__(
-        self, name: str, status: int, code: str, text: str, retry_after: float | None = None
+        self, name: str, status: int, reason: str, text: str, retry_after: float | None = None
     ) -> None:
         super().__init__(f"worker {name}: {text}")
-        self.status, self.code, self.retry_after = status, code, retry_after
+        self.status, self.reason, self.retry_after = status, reason, retry_after
         self.refusals = Refusals()
 
 

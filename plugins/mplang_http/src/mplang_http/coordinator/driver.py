@@ -408,7 +408,7 @@ class SimpHttpDriver(ShownHost):
         cause = next(error for rank, error in failures if rank == failure.rank)
         unclear = failure.op is None and not isinstance(cause, AdmissionError)  # nothing ran
         if unclear or isinstance(cause, CommError):
-            places = party_locations(failures, self._monitor.states, failure.rank)
+            places = party_locations(failures, self._monitor.states, failure.rank, self.party)
             failure.args = ("; ".join([str(failure), *places]),)
         return failure
 

@@ -141,7 +141,7 @@ class RemoteWorker:
                 self._gate = gate and f"{self.name} {gate}"
                 return found["credential"], dict(found["native"].items())
             except RefusedError as error:
-                if error.code != "queued" or self.client.is_closed or time.monotonic() > until:
+                if error.reason != "queued" or self.client.is_closed or time.monotonic() > until:
                     raise
                 log.info("%s", error)
                 time.sleep(min(max(error.retry_after or 0.0, MIN_RETRY_AFTER), MAX_RETRY_AFTER))
@@ -319,7 +319,7 @@ class RemoteWorker:
         try:
             status = submit()
         except RefusedError as error:
-            if error.code != "unknown-program":
+            if error.reason != "unknown-program":
                 raise
             self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
             sent = now()

@@ -140,7 +140,7 @@ def _check(connection: Connection, offered: Offered) -> None:
     rows = connection.execute(_COLUMNS, [_name(offered)])
     there = {row[0]: (str(row[1]), row[2]) for row in rows}
     if not there:
-        raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}", code="R010")
+        raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}", code="R011")
     for column, kind in offered.kind.columns:
         wanted, result = type_of_column(kind), there.get(column)
         assert wanted is not None  # else it was refused

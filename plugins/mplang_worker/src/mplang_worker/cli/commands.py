@@ -58,7 +58,7 @@ def worker(
             raise
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(130) from None
-        logging.getLogger("mplang.http").critical("%s", error)
+        logging.getLogger("mplang.http").critical("%s (mplang explain %s)", error, error.code)
         raise typer.Exit(1) from None
 
 

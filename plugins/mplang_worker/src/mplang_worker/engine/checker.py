@@ -111,14 +111,14 @@ class Checker:
         """
         request = self._submitted.pop(run, None)
         if request is None:
-            raise AdmissionError("the coordinator has asked for no such run", code="A003")
+            raise AdmissionError("the coordinator has asked for no such run", code="A001")
         program = self._programs.get(request.program)
         found = {rank: Opening.read(data) for rank, data in openings}
         mine = found[self._given.rank]
         shown = shown_program(program.digest, request.program), sha256(request.inputs)
         if (mine.program, mine.inputs) != shown:
             raise AdmissionError(
-                "the engine runs something else than the coordinator asks for", code="A003"
+                "the engine runs something else than the coordinator asks for", code="A001"
             )
         labels = self._labels.of_inputs(found, request)
         for each, given in zip(labels, request.inputs, strict=True):
@@ -159,7 +159,7 @@ class Checker:
             if is_result and self._labels.of_result(name or "", rank) is None:
                 raise AdmissionError(
                     f"whose data is in {name} is not known any more; put or make it again",
-                    code="A003",
+                    code="A001",
                 )
 
     def _of_own(self, given: Input) -> Label | None:

@@ -119,7 +119,7 @@ class EngineData:
         """
         found, _ = self._questions.ask("start_clock", {"run": run, "changes": list(changes)})
         if "refused" in found:
-            raise RunError(found["refused"], code="A002")
+            raise RunError(found["refused"], code="A006")
 
 
 class EngineGate:

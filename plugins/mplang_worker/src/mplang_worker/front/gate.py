@@ -338,7 +338,10 @@ class FrontGate:
     ) -> Reply:
         """Return the answer to an engine whose run is refused, as is on record."""
         log.warning("%s may not run %s: %s", session.key[0], run, error)
-        refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
+        if isinstance(error, AdmissionError):
+            refusal = error
+        else:
+            refusal = AdmissionError(error.text, code=error.explain)
         session.jobs.judge(run, refusal)
         return {"refused": str(refusal)}
 

@@ -90,8 +90,7 @@ class LinkedCommunicator(CommunicatorBase):
         try:
             head, buffers = pack(data)
         except WireError as error:
-            text = f"party {self.rank} cannot send it: {error}"
-            raise RunError(text, code=error.code) from error
+            raise RunError(f"party {self.rank} cannot send it: {error}", code="I004") from error
         self._await_peer(to_rank, key)
         link = self._links.get(self.names[to_rank])
         if link is None:
@@ -99,8 +98,7 @@ class LinkedCommunicator(CommunicatorBase):
         try:
             return link.send(key, head, buffers)
         except WireError as error:
-            text = f"party {self.rank} cannot send it: {error}"
-            raise RunError(text, code=error.code) from error
+            raise RunError(f"party {self.rank} cannot send it: {error}", code="I004") from error
         except OSError as error:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
 

@@ -222,7 +222,7 @@ def native_spec(service: str) -> NativeSpec:
     """
     named = plugin_manager.entry(NATIVE, service)
     if named is None:
-        raise RunError(f"there is no native service {service!r} here", code="R017")
+        raise RunError(f"there is no native service {service!r} here", code="P002")
     return NativeSpec.of(named)
 
 
