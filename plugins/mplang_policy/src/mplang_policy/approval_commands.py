@@ -147,8 +147,8 @@ def approve(
         typer.confirm(f"Sign that {' and '.join(who)} may run it {made.uses} times?", abort=True)
     path = Path(out) if out is not None else place_of(owner, made)
     write(path, sign(made, signing, None if sign_too is None else _read(sign_too)))
-    told = f"approval {made.id}, {made.uses} uses, until {_time(made.expires)}"
-    typer.echo(f"wrote {from_here(path)}: {told}")
+    summary = f"approval {made.id}, {made.uses} uses, until {_time(made.expires)}"
+    typer.echo(f"wrote {from_here(path)}: {summary}")
 
 
 def _left(owner: Owner, old: Approval) -> int:
