@@ -74,6 +74,7 @@ from mplang_analysis.lineage import (
     selected,
 )
 from mplang_analysis.lines_digest import lines_digest
+from mplang_analysis.matrix import Matrix
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.network import Link, Network, network_named, network_of
@@ -170,6 +171,7 @@ __all__ = [
     "LoopRounds",
     "Mark",
     "Matches",
+    "Matrix",
     "Memory",
     "Network",
     "Node",

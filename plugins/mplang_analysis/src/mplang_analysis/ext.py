@@ -7,7 +7,7 @@ reports need is in :mod:`mplang_analysis`.
 from mplang_analysis.html_page import fragment as fragment
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.interval_analysis import Numbers as Numbers
-from mplang_analysis.line_texts import MAX_TEXT as MAX_TEXT
+from mplang_analysis.line_texts import MAX_TEXT as MAX_TEXT, in_curly_quotes as in_curly_quotes
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,
     in_quotes as in_quotes,

@@ -23,7 +23,7 @@ def flow_of(view: GraphParts) -> Picture:
     """Return the picture of a view; what a line does several times is drawn once, with a count."""
     marks = tuple(_Flow(view).marks())
     lanes = tuple(f"party {rank}" for rank in view.parties)
-    return Picture(f"{view.name}, line by line", lanes, marks, LEGEND)
+    return Picture(f"{view.name}, line by line", lanes, marks, LEGEND, view.sources)
 
 
 def often(regions: Mapping[int, Region], id: int | None) -> str:

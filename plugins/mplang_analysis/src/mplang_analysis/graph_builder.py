@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from mplang_analysis.graph_parts import Edge, Node, Region
 from mplang_analysis.graph_view import GraphView
+from mplang_analysis.line_texts import texts_by_line
 from mplang_analysis.op_traits import base_of
 from mplang_analysis.party_names import quoted
 from mplang_analysis.subject import line_of, program_of
@@ -108,6 +109,7 @@ class _Builder:
             tuple(self.nodes),
             tuple(self.edges),
             tuple(self.regions),
+            texts_by_line(self.program),
         )
 
     def _walk(

@@ -46,6 +46,7 @@ class GraphView(GraphParts):
                 if rank in edge.parties and edge.source in kept and edge.target in kept
             ),
             self.regions,
+            self.sources,
         )
 
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from mplang_analysis.html_page import SVG_STYLE
 from mplang_analysis.text_cells import width
@@ -20,6 +21,11 @@ INK, PALE, DARK = "currentColor", "#8888", "#222222"
 COLORS = ("#cfe2ff", "#ffe5b4", "#d1f0d1", "#f5d0e6", "#e2d9f3", "#fff3b0", "#c8f1f1", "#f6d5c5")
 HOST = "#eeeeee"
 """Fill colors of parties, which repeat, and of the host."""
+
+
+def color_of(name: str, parties: Sequence[str]) -> str:
+    """Return the fill color of a party, or of who is none, as the host."""
+    return COLORS[parties.index(name) % len(COLORS)] if name in parties else HOST
 
 
 def element(label: str, name: str, wide: float, high: float, body: str) -> str:
@@ -85,4 +91,13 @@ def box(x: float, y: float, wide: float, high: float, color: str) -> str:
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="4" fill="{color}" '
         f'stroke="{PALE}"/>'
+    )
+
+
+def tint(x: float, y: float, wide: float, high: float, color: str) -> str:
+    """Return a box that is a little colored, with a bar at its left."""
+    rest = f'y="{y:g}" height="{high:g}" fill="{color}"'
+    return (
+        f'<rect x="{x:g}" width="{wide:g}" {rest} fill-opacity="0.12"/>'
+        f'<rect x="{x:g}" width="4" {rest}/>'
     )

@@ -38,6 +38,23 @@ def cut(text: str, most: int) -> str:
     return "…" + kept
 
 
+def cut_end(text: str, most: int) -> str:
+    """Return the begin of a text, at most some columns wide.
+
+    Example:
+        >>> cut_end("return mp.reveal(loss)", 10)
+        'return mp…'
+    """
+    if width(text) <= most:
+        return text
+    kept = ""
+    for char in text:
+        if width(kept) + _width(char) >= most:
+            break
+        kept += char
+    return kept + "…"
+
+
 def pad(text: str, columns: int) -> str:
     """Return a text with blanks up to a width."""
     return text + " " * (columns - width(text))
