@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mplang_analysis import matrix_svg, matrix_text
 from mplang_analysis.disclosure_row import DisclosureRow
@@ -12,8 +12,7 @@ from mplang_analysis.grid import Grid
 from mplang_analysis.learned import Group, Learned, by_line, kind_of, without_parts
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import frequency
-from mplang_analysis.prompt_text import clipped
-from mplang_analysis.report import ALL, sections
+from mplang_analysis.report import Drawing
 from mplang_analysis.words import What
 from mplang_core.ext import printable
 
@@ -24,7 +23,7 @@ OWN, NOTHING, NOTHING_ELSE = "its own", "nothing", "nothing else"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Matrix(Grid):
+class Matrix(Drawing, Grid):
     """A matrix that draws itself, as SVG or in characters."""
 
     def text(self, columns: int = 80) -> str:
@@ -36,7 +35,7 @@ class Matrix(Grid):
         """
         return matrix_text.written(self, columns)
 
-    def rich(self) -> Any:
+    def rich(self) -> object:
         """Return the matrix for rich: as wide as the terminal, up to 100 columns."""
         return matrix_text.RichGrid(self)
 
@@ -47,18 +46,6 @@ class Matrix(Grid):
     def svg(self) -> str:
         """Return the matrix as a document of SVG, which loads nothing."""
         return matrix_svg.document(self)
-
-    def __repr__(self) -> str:
-        return clipped(self.text(), ALL)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def __rich__(self) -> Any:
-        return self.rich()
-
-    def _repr_html_(self) -> str:
-        return sections([self])
 
 
 def matrix_of(title: str, rows: Sequence[DisclosureRow], names: PartyNames) -> Matrix:

@@ -10,7 +10,7 @@ from mplang_analysis import svg
 from mplang_analysis.diagram import Diagram, Mark
 from mplang_analysis.html_page import ALERT
 from mplang_analysis.svg import CELL, COLORS, DARK, HOST, INK, LINE, MARGIN
-from mplang_analysis.text_cells import cut, cut_end, width, wrap
+from mplang_analysis.text_cells import cut, width, wrap, wrap_most
 
 WORDS = 58
 """Columns of the words beside the lanes."""
@@ -98,9 +98,7 @@ class _Beside:
     def heading(self, heading: str, y: float) -> tuple[list[str], float]:
         """Return a line of the program with its text, and where its first mark begins."""
         drawn = [svg.stroke((MARGIN, y), (self.width - MARGIN, y))]
-        lines = wrap(heading, self.columns)[:2] if heading else []
-        if len(lines) == 2:
-            lines = [lines[0], cut_end(heading[len(lines[0]) :].strip(), self.columns)]
+        lines = wrap_most(heading, self.columns, 2)
         drawn += [
             svg.text(MARGIN, y + LINE * (i + 1) + 2, text, INK, "bold")
             for i, text in enumerate(lines)

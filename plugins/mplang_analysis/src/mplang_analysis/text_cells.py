@@ -55,6 +55,20 @@ def cut_end(text: str, most: int) -> str:
     return kept + "…"
 
 
+def wrap_most(text: str, columns: int, most: int) -> list[str]:
+    """Return the lines of a text as :func:`wrap` does, but at most some, the last one cut.
+
+    Example:
+        >>> wrap_most("one two three four", 9, 1)
+        ['one two…']
+    """
+    lines = wrap(text, columns) if text else []
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    return [*lines[: most - 1], cut_end(f"{last}…", columns)]
+
+
 def pad(text: str, columns: int) -> str:
     """Return a text with blanks up to a width."""
     return text + " " * (columns - width(text))
