@@ -84,6 +84,8 @@ from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
+from mplang_analysis.plan import QueryPlan
+from mplang_analysis.plan_chart import PlanStep
 from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
 from mplang_analysis.protocol_costs import LineCost
 from mplang_analysis.query_table import Queries, QueryRow, queries
@@ -183,6 +185,7 @@ __all__ = [
     "Paragraphs",
     "Picture",
     "Piece",
+    "PlanStep",
     "PrecisionRule",
     "PrepareRule",
     "Prepared",
@@ -190,6 +193,7 @@ __all__ = [
     "ProgramRequest",
     "PublicInput",
     "Queries",
+    "QueryPlan",
     "QueryRow",
     "QuestionRule",
     "RangeRow",

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from mplang_analysis.html_page import SVG_STYLE
-from mplang_analysis.text_cells import width
+from mplang_analysis.text_cells import cut_end, width
 
 CELL, SIZE = 7.2, 12
 """Width of a character and size of the font, in pixels; texts are stretched to fit."""
@@ -86,12 +86,25 @@ def polygon(corners: list[tuple[float, float]], color: str) -> str:
     return f'<polygon points="{points}" fill="{color}"/>'
 
 
-def box(x: float, y: float, wide: float, high: float, color: str) -> str:
+def box(x: float, y: float, wide: float, high: float, color: str, edge: str = "") -> str:
     """Return a filled box with round corners."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="4" fill="{color}" '
-        f'stroke="{PALE}"/>'
+        f'stroke="{edge or PALE}"/>'
     )
+
+
+def dashed(x: float, y: float, wide: float, high: float) -> str:
+    """Return the dashed edge of a box, as of what is protected."""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="4" fill="none" '
+        f'stroke="{INK}" stroke-width="1.5" stroke-dasharray="6 3"/>'
+    )
+
+
+def fitted(shown: str, wide: float) -> str:
+    """Return the begin of a text that is at most some pixels wide."""
+    return cut_end(shown, max(int(wide / CELL), 1))
 
 
 def tint(x: float, y: float, wide: float, high: float, color: str) -> str:
