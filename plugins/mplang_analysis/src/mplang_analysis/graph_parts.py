@@ -94,6 +94,7 @@ class GraphParts:
         edges: the values between nodes.
         regions: the regions of control flow and functions.
         sources: the texts of lines, as far as they are known.
+        names: what the parties are called, in their order; empty for ``party 0``, ….
     """
 
     name: str
@@ -102,3 +103,4 @@ class GraphParts:
     edges: tuple[Edge, ...]
     regions: tuple[Region, ...]
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    names: tuple[str, ...] = field(default=(), compare=False)
