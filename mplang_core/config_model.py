@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence, Set
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -61,15 +61,15 @@ class StrictModel(BaseModel):
         """
         named = fields.get("name")
         title = cls.__name__ + (f" {named!r}" if isinstance(named, str) else "")
-        lines = []
-        for problem in error.errors(include_url=False):
+        lines = []  # none for a default that could not be computed from the fields before it
+        told = (p for p in error.errors(include_url=False) if "default_factory" not in p["type"])
+        for problem in told:
             loc, got = problem["loc"], f", got {_short(problem.get('input'))}"
             if problem["type"] == "missing" or (cls.secret and cls.secret >= {*loc[:1]}):
                 got = ""
             at_field = f"field {'.'.join(map(str, loc))!r}: " if loc else ""
-            why = problem["msg"]
-            if problem["type"] == "value_error":  # one of our own, whose text says it all
-                why = str(problem["ctx"]["error"])
+            # of our own errors the text says it all
+            why = problem["ctx"]["error"] if problem["type"] == "value_error" else problem["msg"]
             meant = cls._meant(loc) if problem["type"] == "extra_forbidden" else ""
             lines.append(f"{title}: {at_field}{why}{got}{meant}")
         return "\n".join(lines)
@@ -77,13 +77,10 @@ class StrictModel(BaseModel):
     @classmethod
     def _meant(cls, loc: Sequence[int | str]) -> str:
         """Return the field that an unknown one may be meant for, as the end of a message."""
-        model: type[StrictModel] = cls
-        for each in loc[:-1]:
-            field = model.model_fields.get(str(each))
-            kind = None if field is None else field.annotation
-            if not (isinstance(kind, type) and issubclass(kind, StrictModel)):
-                return ""
-            model = kind
+        model: Any = cls
+        for each in loc[:-1]:  # fields, and what is in a list or a dict of models
+            kind = getattr(model.model_fields.get(str(each)), "annotation", None)
+            model = next((m for m in (kind, *get_args(kind)) if hasattr(m, "model_fields")), model)
         close = difflib.get_close_matches(str(loc[-1]), model.model_fields, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 

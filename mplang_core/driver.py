@@ -53,7 +53,8 @@ class _Trace:
             raise TraceError(
                 f"{at()}{self.tfn.name} was compiled for {entry.what}: {entry.value}; where it is "
                 f"to run now: {now}. What was compiled is what runs, or nothing does; compile the "
-                "function again, by mp.compile(fn)"
+                "function again, by mp.compile(fn)",
+                code="T005",
             )
 
 
@@ -97,7 +98,8 @@ class CompiledFunction(Displayed, Generic[R]):
             if cluster != parent.cluster_spec:
                 raise TraceError(
                     f"{at()}{self.fn.__name__} was compiled for another cluster than the "
-                    "one that it is to run on; compile it for that one"
+                    "one that it is to run on; compile it for that one",
+                    code="T005",
                 )
         if cluster is None:
             raise TraceError(
@@ -139,7 +141,8 @@ class CompiledFunction(Displayed, Generic[R]):
         if len(self._traced) != 1:
             raise TraceError(
                 f"{at()}{self.fn.__name__} was traced for {len(self._traced)} kinds of arguments; "
-                "compile it with the arguments, or use .trace(None, *args).program"
+                "compile it with the arguments, or use .trace(None, *args).program",
+                code="T005",
             )
         return self._traced[0].tfn
 
@@ -259,7 +262,8 @@ def evaluate(
     if not isinstance(host, SimpHost):
         raise ConfigError(
             f"{at()}evaluate runs on a host, such as mp.Simulator(cluster), got a "
-            f"{type(host).__name__}"
+            f"{type(host).__name__}",
+            code="C002",
         )
     if isinstance(program, Runnable):
         with host.options(mode=mode, listener=listener, check=check):
@@ -310,7 +314,9 @@ def fetch(host: SimpHost, x: Any = ...) -> Any:
 
 def _fetch(host: SimpHost, leaf: Any) -> Any:
     if isinstance(leaf, TraceVar):
-        raise TraceError(f"{at()}{leaf!s} stands in a program that has not run; evaluate it first")
+        raise TraceError(
+            f"{at()}{leaf!s} stands in a program that has not run; evaluate it first", code="T004"
+        )
     if not (isinstance(leaf, InterpVar) and isinstance(host, SimpHost)):
         names = ", ".join("nothing" if x is ... else type(x).__name__ for x in (host, leaf))
         how = "fetch gets a host and what evaluate gave there, as in mp.fetch(host, result)"
@@ -320,12 +326,14 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
         opens = leaf.device is not None and leaf.device.kind.form is form
         how = "mp.reveal it" if opens else "return the plain result of an op that opens or uses it"
         raise DisclosureError(
-            f"{at()}{leaf!s} is a {form.value}; what is secret is not fetched. Instead, {how}"
+            f"{at()}{leaf!s} is a {form.value}; what is secret is not fetched. Instead, {how}",
+            code="D003",
         )
     if leaf.value.kept:
         raise DisclosureError(
             f"{at()}{leaf!s} was kept by mp.keep: it is for the session's next programs, and not "
-            "fetched. Return it from a program without mp.keep, if the host may know it"
+            "fetched. Return it from a program without mp.keep, if the host may know it",
+            code="D003",
         )
     values = host.fetch(leaf.value)
     return values if leaf.device is None else next((v for v in values if v is not None), None)

@@ -40,97 +40,124 @@ Each leaf is also a builtin exception, so that ``except TypeError`` catches it.
 
 from __future__ import annotations
 
+import re
+import typing
+
 from mplang_core.refusal import Advice as Advice, Refusal as Refusal, Refusals as Refusals
+
+CODE = re.compile(r"[A-Z]{1,4}\d{3}")
 
 
 class MPLangError(Exception):
-    """Base class of all errors that mplang raises."""
+    """Base class of all errors that mplang raises.
+
+    Each class of errors is a kind with a stable code and a page, which ``mplang explain`` shows;
+    who raises one may name a narrower kind. The code stands in a note, below the message.
+
+    Attributes:
+        code: the code of the kind, as ``"D001"``; empty for an error of a package without one.
+
+    Example:
+        >>> ConfigError("port 70000").code, ConfigError("port 70000", code="C003").__notes__
+        ('C001', ['mplang explain C003'])
+    """
+
+    code = ""
+
+    def __init_subclass__(cls, code: str = "") -> None:
+        cls.code = code or cls.code
+
+    def __init__(self, *args: object, code: str = "", **kwargs: typing.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.code = code if CODE.fullmatch(code) else self.code  # it may come from a peer
+        if self.code:
+            self.add_note(f"mplang explain {self.code}")
 
 
-class ConfigError(MPLangError, ValueError):
+class ConfigError(MPLangError, ValueError, code="C001"):
     """Invalid cluster, node or device description; the message names the field."""
 
 
-class FeError(MPLangError):
+class FeError(MPLangError, code="F002"):
     """Error of a frontend operation (feop)."""
 
 
-class FeConfigError(FeError, ValueError):
+class FeConfigError(FeError, ValueError, code="F002"):
     """Invalid metadata or configuration of a feop."""
 
 
-class FeCapabilityError(FeError, TypeError):
+class FeCapabilityError(FeError, TypeError, code="F001"):
     """Feop that a device cannot run; the message names the unmet requirement."""
 
 
-class FeDeterminismError(FeError, AssertionError):
+class FeDeterminismError(FeError, AssertionError, code="F003"):
     """Two different programs for the same function and signature."""
 
 
-class FeStateError(FeError, RuntimeError):
+class FeStateError(FeError, RuntimeError, code="F004"):
     """State of a feop outside of its state scope."""
 
 
-class PluginError(MPLangError):
+class PluginError(MPLangError, code="P001"):
     """Error of a plugin."""
 
 
-class PluginLoadError(PluginError, ImportError):
+class PluginLoadError(PluginError, ImportError, code="P002"):
     """Plugin that is missing or did not load; the message says what to install."""
 
 
-class MissingPackageError(PluginError, AttributeError):
+class MissingPackageError(PluginError, AttributeError, code="P003"):
     """Name of ``mp`` whose package is not installed; the message names the package."""
 
 
-class PluginConflictError(PluginError, ValueError):
+class PluginConflictError(PluginError, ValueError, code="P004"):
     """Two providers of one name; the message names both."""
 
 
-class PluginVersionError(PluginError, ImportError):
+class PluginVersionError(PluginError, ImportError, code="P005"):
     """Plugin that requires another version of the core."""
 
 
-class TraceError(MPLangError, TypeError):
+class TraceError(MPLangError, TypeError, code="T001"):
     """Program that cannot be traced; the message has the user's source line."""
 
 
-class MissingAttributeError(TraceError, AttributeError):
+class MissingAttributeError(TraceError, AttributeError, code="T003"):
     """Attribute that a value of a program does not have; the message says what to write."""
 
 
-class NoDataError(MPLangError, ValueError):
+class NoDataError(MPLangError, ValueError, code="T002"):
     """Function of JAX on a value of a program, whose data is at the parties.
 
     It is no ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its own.
     """
 
 
-class DisclosureError(TraceError, PermissionError):
+class DisclosureError(TraceError, PermissionError, code="D001"):
     """Disclosure of private data to another party without ``put`` or ``reveal``."""
 
 
-class IRError(MPLangError):
+class IRError(MPLangError, code="I001"):
     """Error of a traced program."""
 
 
-class VerifyError(IRError, TypeError):
+class VerifyError(IRError, TypeError, code="I001"):
     """Graph that breaks a rule; the message shows the op and its neighbours."""
 
 
-class ParseError(IRError, ValueError):
+class ParseError(IRError, ValueError, code="I002"):
     """Text that is not a program; the message has line and column."""
 
 
-class WireError(IRError, ValueError):
+class WireError(IRError, ValueError, code="I003"):
     """Bytes that are not a program, are damaged, or have another version."""
 
 
-class RunError(MPLangError, RuntimeError):
+class RunError(MPLangError, RuntimeError, code="R001"):
     """Failure of a program while it ran."""
 
 
-class KernelError(RunError):
+class KernelError(RunError, code="R002"):
     """Kernel that raised, or whose result does not have the type of its op.
 
     The message names the op and the class of the cause, never a value; the cause itself is
@@ -139,7 +166,7 @@ class KernelError(RunError):
     """
 
 
-class AdmissionError(RunError, PermissionError):
+class AdmissionError(RunError, PermissionError, code="A001"):
     """Program that a party does not admit; the message names the rule.
 
     The message goes to the host. A kernel that raises it decides by the op's attributes, its code
@@ -149,8 +176,8 @@ class AdmissionError(RunError, PermissionError):
         refusals: what the party refuses, as data; none if its rules were not asked.
     """
 
-    def __init__(self, *args: object, refusals: tuple[Refusal, ...] = ()) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: object, refusals: tuple[Refusal, ...] = (), code: str = "") -> None:
+        super().__init__(*args, code=code)
         self.refusals = Refusals(refusals)
 
 
@@ -170,9 +197,15 @@ class PartyError(RunError):
     """
 
     def __init__(
-        self, message: str, *, rank: int, op: str | None = None, location: str | None = None
+        self,
+        message: str,
+        *,
+        rank: int,
+        op: str | None = None,
+        location: str | None = None,
+        code: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, code=code)
         self.rank = rank
         self.op = op
         self.location = location
@@ -185,14 +218,14 @@ class PartyError(RunError):
         return Refusals((*first, *(refusal for each in self.others for refusal in each.refusals)))
 
 
-class ShutdownError(RunError):
+class ShutdownError(RunError, code="R004"):
     """Worker that its owner shuts down, or has shut down.
 
     It takes no new sessions and runs; runs that did not end in time were ended.
     """
 
 
-class PrecisionError(RunError):
+class PrecisionError(RunError, code="N001"):
     """Number that differs from float64; the message has the op and both numbers.
 
     A simulator raises it with ``check_numbers="raise"``.
@@ -207,6 +240,8 @@ class LiteralWarning(UserWarning):
     says that it is meant.
     """
 
+    code = "N002"
+
 
 class InsecureWarning(UserWarning):
     """Device that protects nothing from one of its parties, which nobody asked for.
@@ -214,9 +249,13 @@ class InsecureWarning(UserWarning):
     It is shown once per device, where a value is first sealed to it.
     """
 
+    code = "N003"
+
 
 class StabilityWarning(UserWarning):
     """Feop that its plugin calls experimental; shown once, where it is first used."""
+
+    code = "N004"
 
 
 class PrecisionWarning(UserWarning):
@@ -225,14 +264,16 @@ class PrecisionWarning(UserWarning):
     A simulator shows it at the user's line, once per line and op.
     """
 
+    code = "N001"
 
-class CommError(RunError, ConnectionError):
+
+class CommError(RunError, ConnectionError, code="L001"):
     """Failed exchange of a message between two parties."""
 
 
-class RecvTimeoutError(CommError, TimeoutError):
+class RecvTimeoutError(CommError, TimeoutError, code="L002"):
     """Message that did not arrive before its deadline."""
 
 
-class AbortedError(CommError):
+class AbortedError(CommError, code="L003"):
     """Party that stopped because another one failed."""

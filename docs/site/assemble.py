@@ -22,6 +22,7 @@ PAGES = (
     "*.md",
     "docs/*.md",
     "docs/adr/*.md",
+    "docs/coming-from/*.md",
     "docs/cookbook/*.md",
     "docs/tutorials/*.md",
     "plugins/*/README.md",

@@ -128,15 +128,15 @@ def device(
         ...     mp.fetch(sim, mp.evaluate(sim, program))
         array([2., 4.])
     """
-    if name is not None and not isinstance(name, str):
-        raise TraceError(
-            f"{at()}device takes the name of a device, as in @mp.device('P0'), got a "
-            f"{type(name).__name__}"
-        )
-    if name is not None and (here := open_ctx()) is not None:
-        _device(here, name)  # so that a wrong name is told where it stands
+    if name is not None:
+        _check_name(name)
+        if (here := open_ctx()) is not None:
+            _device(here, name)  # so that a wrong name is told where it stands
 
     def on(fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(fn, MPObject):
+            raise TraceError(f"{at()}expected a function, as mp.device('P0')(fn)(x), got {fn!r}")
+
         @of_user
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -236,7 +236,9 @@ def seal(x: Any, to: str | None = None, *, range: Any = None) -> Any:
     def move(ctx: MPContext, leaf: Any) -> MPObject:
         target = _protected(ctx) if to is None else _device(ctx, to)
         if target.kind.form is Form.PLAIN:
-            raise TraceError(f"{at()}seal: {target} holds values in plain; mp.put is for that")
+            raise TraceError(
+                f"{at()}seal: {target} holds values in plain; mp.put is for that", code="T008"
+            )
         return _put(ctx, leaf, target, bounds)
 
     return _map(x, move)
@@ -266,7 +268,9 @@ def reveal(x: Any, to: str | None = None) -> Any:
     def move(ctx: MPContext, leaf: Any) -> MPObject:
         target = None if to is None else _device(ctx, to)
         if target is not None and target.kind.form is not Form.PLAIN:
-            raise TraceError(f"{at()}reveal: {target} holds no plain values; mp.seal is for that")
+            raise TraceError(
+                f"{at()}reveal: {target} holds no plain values; mp.seal is for that", code="T008"
+            )
         _check_opens(leaf)
         return _move(ctx, leaf, target, "reveal")
 
@@ -282,7 +286,8 @@ def _check_opens(leaf: Any) -> None:
         raise TraceError(
             f"{at()}reveal: {leaf!s} is a {form.value}, and would be one at its readers, too. "
             "Decrypt or open it at a party that can, as the holder of its key, and reveal the "
-            "result; mp.put moves it as it is"
+            "result; mp.put moves it as it is",
+            code="T008",
         )
 
 
@@ -321,7 +326,8 @@ def _checked(ctx: MPContext, value: MPObject, dst: Device, bounds: tuple[float, 
     if not isinstance(kind, TensorType):
         raise TraceError(
             f"{at()}a range is of plain tensors, which who has them can check; got {value!r}. "
-            "Declare it where the value is first put or sealed"
+            "Declare it where the value is first put or sealed",
+            code="T017",
         )
     mask = value.pmask
     if mask is not None and dst.mask <= mask:
@@ -338,7 +344,7 @@ def _move(ctx: MPContext, leaf: Any, dst: Device | None, said: Consent) -> MPObj
     if src == dst and (dst is not None or (value.pmask == ctx.mask and value.uniform)):
         return value
     if (way := find_transfer(src, dst)) is None:
-        raise TraceError(no_way(value, src, dst, _devices(ctx)))
+        raise TraceError(no_way(value, src, dst, _devices(ctx)), code="T008")
     needed = way.required(value, src, dst)
     if needed not in CONSENTS[: CONSENTS.index(said) + 1]:
         raise DisclosureError(disclosed(value, src, dst, needed))
@@ -358,7 +364,7 @@ def _bring(ctx: MPContext, leaf: Any, dst: Device) -> Any:
     if is_literal(leaf) and hasattr(leaf, "shape"):
         return constant(leaf, parties=dst.mask)
     if is_table(leaf):
-        raise TraceError(f"{at()}{table_advice(leaf)}")
+        raise TraceError(f"{at()}{table_advice(leaf)}", code="T013")
     return leaf
 
 
@@ -480,7 +486,8 @@ def _infer(ctx: MPContext, leaves: Iterable[Any]) -> Device:
     if not mine:
         raise TraceError(
             f"{at()}no argument is on a device, so none can be inferred; name one, as in "
-            f"mp.device({next(iter(_cluster(ctx).devices))!r})"
+            f"mp.device({next(iter(_cluster(ctx).devices))!r})",
+            code="T007",
         )
     if len(mine) == 1:
         return cast(Device, mine[0])
@@ -492,12 +499,14 @@ def _infer(ctx: MPContext, leaves: Iterable[Any]) -> Device:
             raise TraceError(
                 f"{at()}the arguments are on {', '.join(dev.name for dev in mine)}, and each of "
                 f"{', '.join(dev.name for dev in fitting)} may run it; name one, as in "
-                f"mp.device({fitting[0].name!r})"
+                f"mp.device({fitting[0].name!r})",
+                code="T007",
             )
     names = ", ".join(dev.name for dev in mine)
     raise DisclosureError(
         f"{at()}the arguments are on {names}, and no single device takes them all without "
-        "disclosing one; seal or put them first, or name a protected device"
+        "disclosing one; seal or put them first, or name a protected device",
+        code="D002",
     )
 
 
@@ -517,7 +526,9 @@ def _protected(ctx: MPContext) -> Device:
             _device(ctx, name)  # raises an error that says what to install
     names = ", ".join(dev.name for dev in found) or "none"
     advice = f", as in mp.seal(x, to={found[0].name!r})" if found else "; add one to its devices"
-    raise TraceError(f"{at()}which device is to protect it? This cluster has: {names}{advice}")
+    raise TraceError(
+        f"{at()}which device is to protect it? This cluster has: {names}{advice}", code="T007"
+    )
 
 
 def _devices(ctx: MPContext) -> list[Device]:
@@ -528,7 +539,13 @@ def _devices(ctx: MPContext) -> list[Device]:
     ]
 
 
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TraceError(f"{at()}name a device, as mp.put('P0', x); got {type(name).__name__}")
+
+
 def _device(ctx: MPContext, name: str) -> Device:
+    _check_name(name)
     return _cluster(ctx).device(name)
 
 

@@ -52,10 +52,13 @@ def device_of_party(cluster: ClusterSpec, party: str, op: Feop | None = None) ->
     named = [each for each in devices if each.name == party]
     ranks = {node.rank for node in cluster.nodes if node.name == party}
     if len(ranks | {each.mask.first for each in named}) > 1:
-        raise TraceError(f"{at()}{party!r} is a party, and a device of another one; rename one")
+        raise TraceError(
+            f"{at()}{party!r} is a party, and a device of another one; rename one", code="T007"
+        )
     for each in [*named, *(each for each in devices if each.mask.first in ranks)]:
         return each
     names = ", ".join(node.name for node in cluster.nodes)
     raise TraceError(
-        f"{at()}no party {party!r} with a plain device of its own; the parties are {names}"
+        f"{at()}no party {party!r} with a plain device of its own; the parties are {names}",
+        code="T007",
     )

@@ -46,7 +46,8 @@ def send_plain(value: MPObject, src: Device | None, dst: Device | None) -> MPObj
 def _unknown_holder(value: MPObject) -> TraceError:
     return TraceError(
         f"{at()}who holds {value!s} is known only at run time; "
-        "shuffle it with mp.pshfl_s, or run its pcall at parties that are named"
+        "shuffle it with mp.pshfl_s, or run its pcall at parties that are named",
+        code="T008",
     )
 
 
@@ -63,7 +64,8 @@ def the_holder(value: MPObject) -> int:
     if not value.uniform:
         raise TraceError(
             f"{at()}each of {value.pmask} may hold another {value!s}; say whose is meant, as in "
-            f"mp.pshfl_s(x, {value.pmask.first}, {value.pmask.first}), or mp.put it at one of them"
+            f"mp.pshfl_s(x, {value.pmask.first}, {value.pmask.first}), or mp.put it at one of them",
+            code="T008",
         )
     return value.pmask.first
 

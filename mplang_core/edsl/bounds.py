@@ -36,7 +36,8 @@ def read_range(found: Any, what: str = "a range") -> tuple[float, float]:
     if not low <= high:
         raise TraceError(
             f"{at()}{what} is (low, high), two real numbers, low not above high, got "
-            f"{reprlib.repr(found)}"
+            f"{reprlib.repr(found)}",
+            code="T017",
         )
     return low, high
 

@@ -17,7 +17,7 @@ from mplang_core.feop.state import ContextBound, FeState
 from mplang_core.ir import AnyType, Graph, Program
 from mplang_core.ir.source_line import at
 from mplang_core.mask import Mask
-from mplang_core.types import BaseType, Form, MPType, TensorType, array_of
+from mplang_core.types import BaseType, Form, MPType, TensorType, array_of, is_table, table_advice
 
 
 class Cluster(Protocol):
@@ -172,9 +172,12 @@ class MPContext(ContextBound, ABC):
         """Return what a user gives as a literal of this context, by default an array.
 
         Raises:
-            TypeError: it is none, or stands in no program.
+            TypeError: it is none.
+            TraceError: it is a table, which stands in no program.
             ValueError: it is one with parts that are not supported.
         """
+        if is_table(literal):
+            raise TraceError(f"{at()}{table_advice(literal)}", code="T013")
         return array_of(literal)
 
     def literal(self, value: Any, parties: Mask) -> MPObject:
@@ -227,7 +230,8 @@ def find_ctx(args: Iterable[Any] = ()) -> MPContext:
             return arg.ctx
     raise TraceError(
         f"{at()}no context to work in; call this in a function that mp.evaluate or "
-        "mp.compile traces, or inside of `with mp.with_ctx(simulator):`"
+        "mp.compile traces, or inside of `with mp.with_ctx(simulator):`",
+        code="T004",
     )
 
 
@@ -336,7 +340,7 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
             TraceError: the value is in the body of a ``pcall``, where values have no masks.
         """
         if not isinstance(self.type, MPType):
-            raise TraceError(f"{self.type} is inside of a pcall and has no mask")
+            raise TraceError(f"{self.type} is inside of a pcall and has no mask", code="T004")
         return self.type
 
     @property
@@ -396,7 +400,8 @@ class MPObject(ContextBound, WithoutData, Displayed, ABC):
 
     def __len__(self) -> int:
         if not isinstance(getattr(self.base_type, "plain", self.base_type), TensorType):
-            self._not_here("the number of rows", self._at_a_party("{0}.count().as_table()"))
+            rows = self._at_a_party("{0}.count().as_table()")
+            self._not_here("the number of rows", f"{rows}; a table is one value, and not unpacked")
         if not self.shape:
             raise TraceError(f"{at()}{self!s} is a scalar, and has no length")
         return self.shape[0]

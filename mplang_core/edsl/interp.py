@@ -94,7 +94,8 @@ class InterpContext(MPContext):
         if obj.ctx is not self:
             raise TraceError(
                 f"{at()}{obj!s} belongs to another context; a value is used where it was "
-                "made: fetch it there, and give the data to the other"
+                "made: fetch it there, and give the data to the other",
+                code="T004",
             )
         return obj
 

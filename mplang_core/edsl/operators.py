@@ -55,7 +55,8 @@ def _combine(value: MPObject, fn: Callable[..., Any], *args: Any) -> Any:
         if "Tracer" in type(arg).__name__:
             raise TraceError(
                 f"{at()}{value!s} is used inside of a function that runs on plain values; "
-                "pass it to that function as an argument"
+                "pass it to that function as an argument",
+                code="T004",
             )
     return invoke(fn, *args)
 
@@ -84,7 +85,8 @@ def _check_index(value: MPObject, leaves: list[Any], index: Any) -> None:
         if any(isinstance(end, MPObject) for end in ends):
             raise TraceError(
                 f"{at()}a slice has ends that are known while tracing; inside of a function "
-                "for a device, jax.lax.dynamic_slice takes others"
+                "for a device, jax.lax.dynamic_slice takes others",
+                code="T002",
             )
     if isinstance(value.base_type, TensorType) and not any(
         isinstance(leaf, MPObject) for leaf in leaves

@@ -59,7 +59,8 @@ def peval(
     found = tuple(arg.base_type for arg in given)
     if found != pfunc.ins_info:
         raise TraceError(
-            f"{at()}{pfunc.fn_type} expects ({_list(pfunc.ins_info)}), got ({_list(found)})"
+            f"{at()}{pfunc.fn_type} expects ({_list(pfunc.ins_info)}), got ({_list(found)})",
+            code="T005",
         )
     if ctx.is_local:
         return ctx.emit(pfunc.fn_type, given, pfunc.attrs, pfunc.regions)

@@ -51,13 +51,14 @@ def _key(leaf: Any, world: Mask) -> Hashable:
     if is_literal(leaf):
         return MPType(literal_type(leaf), world), None, True
     if is_table(leaf):
-        raise TraceError(f"{at()}{table_advice(leaf)}")
+        raise TraceError(f"{at()}{table_advice(leaf)}", code="T013")
     try:
         hash(leaf)
     except TypeError:
         raise TraceError(
             f"{at()}a {type(leaf).__name__} among the arguments can change after it was compiled "
-            "in; make it hashable (a string, the static field of a dataclass), or pass values"
+            "in; make it hashable (a string, the static field of a dataclass), or pass values",
+            code="T005",
         ) from None
     return type(leaf), leaf
 

@@ -190,13 +190,15 @@ def _arguments(tfn: TracedFunction, args: Any, kwargs: Any) -> list[tuple[Any, A
     leaves, struct = read_args(args, kwargs)
     if struct != tfn.in_struct:
         raise TraceError(
-            f"{at()}{tfn.name} was traced for arguments nested as {tfn.in_struct}, got {struct}"
+            f"{at()}{tfn.name} was traced for arguments nested as {tfn.in_struct}, got {struct}",
+            code="T005",
         )
     pairs = list(zip(leaves, tfn.in_leaves, strict=True))
     for i, (leaf, expected) in enumerate(pairs):
         if not isinstance(expected, MPType | BaseType) and not _is_same(leaf, expected):
             raise TraceError(
-                f"{at()}argument {i} of {tfn.name} is compiled in as {expected!r}, got {leaf!r}"
+                f"{at()}argument {i} of {tfn.name} is compiled in as {expected!r}, got {leaf!r}",
+                code="T005",
             )
     return pairs
 
@@ -205,7 +207,8 @@ def _check_type(tfn: TracedFunction, i: int, found: Any, expected: Any) -> None:
     if found != expected:
         raise TraceError(
             f"{at()}argument {i} of {tfn.name} was traced as {expected}, got {found}; "
-            "compile it again for other types"
+            "compile it again for other types",
+            code="T005",
         )
 
 

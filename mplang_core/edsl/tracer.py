@@ -111,7 +111,7 @@ class TraceContext(MPContext):
     ) -> list[MPObject]:
         """Append an op to the graph and return its results."""
         if self.closed:
-            raise TraceError(f"{at()}{opcode} is applied in a trace that has ended")
+            raise TraceError(f"{at()}{opcode} is applied in a trace that has ended", code="T004")
         operands = [cast(TraceVar, self.adopt(obj)).value for obj in inputs]
         op = make_op(opcode, operands, attrs, regions, self)
         self.graph.ops.append(op)
@@ -132,12 +132,14 @@ class TraceContext(MPContext):
         if isinstance(obj.ctx, TraceContext) and obj.ctx.closed:
             raise TraceError(
                 f"{at()}{obj!s} leaked out of the function that it was traced in, which has "
-                "ended; return it from that function, and use what the call gives"
+                "ended; return it from that function, and use what the call gives",
+                code="T004",
             )
         if obj.ctx not in self.ancestors():
             raise TraceError(
                 f"{at()}{obj!s} belongs to another context, one that is not around this "
-                "one; pass it as an argument, or fetch it there first"
+                "one; pass it as an argument, or fetch it there first",
+                code="T004",
             )
         seen = obj.base_type if self._local else obj.mptype
         var = self.parameter(seen, obj.device, obj.uniform)
@@ -242,7 +244,8 @@ def _check_call(fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
         name = getattr(fn, "__name__", type_name(fn))
         raise TraceError(
             f"{at()}{name}{found} is called with other arguments: {error}; give one argument for "
-            "each parameter, as in mp.evaluate(host, fn, x)"
+            "each parameter, as in mp.evaluate(host, fn, x)",
+            code="T005",
         ) from None
 
 
@@ -277,5 +280,6 @@ def _result(ctx: TraceContext, out: Any, fn: Callable[..., Any]) -> TraceVar:
     what = "a function" if callable(out) else f"a {type_name(out)}"
     raise TraceError(
         f"{at()}{name} returns {what}; a traced function returns multi-party values, numbers "
-        "and arrays, in tuples, lists, dicts and dataclasses"
+        "and arrays, in tuples, lists, dicts and dataclasses",
+        code="T006",
     )

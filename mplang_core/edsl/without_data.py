@@ -36,7 +36,7 @@ class WithoutData:
         """The type of the value at each holder."""
 
     def _not_here(self, what: str, instead: str) -> NoReturn:
-        raise TraceError(f"{at()}{what} of {self!s} needs its data; {instead}")
+        raise TraceError(f"{at()}{what} of {self!s} needs its data; {instead}", code="T002")
 
     def _at_a_party(self, expression: str) -> str:
         """Return how to run an expression where the data is."""

@@ -150,7 +150,10 @@ def check_same(name: str, one: FeProgram, other: FeProgram) -> None:
     diff = list(difflib.unified_diff(lines[0], lines[1], n=0, lineterm=""))
     if diff:
         shown = "\n  ".join(diff[3:7])  # without its heading
-        raise FeDeterminismError(f"{name} gave two programs for the same arguments:\n  {shown}")
+        raise FeDeterminismError(
+            f"{at()}{name} gave two programs for the same arguments:\n  {shown}\nA function draws "
+            "no numbers and reads no clock or file; pass them as arguments"
+        )
 
 
 def _lines(value: Any) -> list[str]:

@@ -213,7 +213,8 @@ class FeProgram:
             raise TraceError(
                 f"{at()}a program of {self.pfunc.fn_type} takes values of "
                 f"({', '.join(map(str, takes))}), nested as {self.in_tree}, got "
-                f"({', '.join(map(str, found))}); a number becomes a value by mp.constant"
+                f"({', '.join(map(str, found))}); a number becomes a value by mp.constant",
+                code="T005",
             )
         return replace(self, inputs=tuple(leaves))
 

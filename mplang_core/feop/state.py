@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Literal, Protocol
 
 from mplang_core.errors import FeStateError
+from mplang_core.ir.source_line import at
 
 Scope = Literal["none", "process", "ctx"]
 BOUND = 256
@@ -82,8 +83,8 @@ class FeState(MutableMapping[Any, Any]):
     def _check(self, value: Any) -> None:
         if isinstance(value, ContextBound):
             raise FeStateError(
-                f"{self._owner} keeps a {type(value).__name__} in its process state; what belongs "
-                "to a context is kept with state_scope='ctx', or not at all"
+                f"{at()}{self._owner} keeps a {type(value).__name__} in its process state; what "
+                "belongs to a context is kept with state_scope='ctx', or not at all"
             )
         if isinstance(value, Mapping):
             value = (*value.keys(), *value.values())
@@ -94,7 +95,7 @@ class FeState(MutableMapping[Any, Any]):
 
 class _NoState(FeState):
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise FeStateError(f"{self._owner} has state_scope='none', so it keeps no state")
+        raise FeStateError(f"{at()}{self._owner} has state_scope='none', so it keeps no state")
 
 
 _process: dict[str, FeState] = {}
@@ -123,6 +124,6 @@ def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
         with _process_lock:
             return _process.setdefault(name, FeState(name, refuses=True))
     if ctx is None:
-        raise FeStateError(f"{name} keeps its state with a context, and there is none")
+        raise FeStateError(f"{at()}{name} keeps its state with a context, and there is none")
     states: dict[str, FeState] = ctx.root().fe_state
     return states.setdefault(name, FeState(name, refuses=False, bound=None))

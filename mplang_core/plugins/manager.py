@@ -232,7 +232,8 @@ class PluginManager:
         if record.status == "failed":
             raise PluginLoadError(
                 f"the plugin {record.name!r} of {record.distribution} {record.version} did not "
-                f"load: {record.reason}. Try: pip install --upgrade {record.distribution}"
+                f"load: {record.reason}. Try: pip install --upgrade {record.distribution}",
+                code=record.error.code if isinstance(record.error, PluginError) else "",
             ) from record.error
 
     def _register(self, module: Any, record: PluginRecord) -> None:

@@ -73,7 +73,9 @@ def type_of(value: Any) -> BaseType:
                 made = cls.from_params(())
                 if made.mismatch(value) is None:
                     return made
-    raise WireError(f"a {type(value).__name__} has no type that is known, so it stays here")
+    raise WireError(
+        f"a {type(value).__name__} has no type that is known, so it stays here", code="I004"
+    )
 
 
 def check_fetchable(value: Any) -> None:
@@ -88,7 +90,7 @@ def check_fetchable(value: Any) -> None:
     """
     form = type_of(value).form
     if form is not Form.PLAIN:
-        raise RunError(f"a {form.value} stays at its party; reveal it in the program")
+        raise RunError(f"a {form.value} stays at its party; reveal it in the program", code="D003")
 
 
 def value_of(literal: Any) -> Any:
@@ -136,7 +138,7 @@ def encode(kind: BaseType, value: Any) -> Encoded:
         array([1, 2], dtype=int32)
     """
     if wrong := kind.mismatch(value):
-        raise WireError(f"cannot write a {kind}: {wrong}")
+        raise WireError(f"cannot write a {kind}: {wrong}", code="I004")
     return _codec(kind).encode(value)
 
 
@@ -161,9 +163,9 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
             raise ValueError("its buffers are bytes")
         value = _codec(kind).decode(kind, header, buffers)
     except (TypeError, ValueError, LookupError) as error:
-        raise WireError(f"what came is no {kind}: {error}") from error
+        raise WireError(f"what came is no {kind}: {error}", code="I004") from error
     if wrong := kind.mismatch(value):
-        raise WireError(f"what came is no {kind}: {wrong}")
+        raise WireError(f"what came is no {kind}: {wrong}", code="I004")
     return value
 
 
@@ -171,7 +173,8 @@ def _codec(kind: BaseType) -> Codec:
     if (found := codecs.get(kind.name)) is None:
         raise WireError(
             f"there is no codec for values of type {kind.name!r} here, so they stay at their "
-            "party; a worker has those of the packages that its `plugins` name"
+            "party; a worker has those of the packages that its `plugins` name",
+            code="I004",
         )
     return found
 

@@ -22,7 +22,7 @@ MAX_PLACE = 300  # characters of a source line's text, "file:line"
 WITHHELD = "the reason is in that party's log, at log_level: debug"
 
 
-class DamagedProcessError(KernelError):
+class DamagedProcessError(KernelError, code="R014"):
     """Native code that failed in a way that may have harmed the memory of its process.
 
     The engine of a worker ends once it has told that the run has failed; what it held is lost.
@@ -42,10 +42,11 @@ class Failure:
         text: the message.
         op: the name of the failed op.
         location: the op's line in the user's source.
+        code: the code of the error's kind, as ``"D001"``; empty for that of its class.
 
     Example:
         >>> Failure.of(ValueError("a detail of the data"))
-        Failure(kind='RunError', text='ValueError', op=None, location=None)
+        Failure(kind='RunError', text='ValueError', op=None, location=None, code='')
         >>> Failure.public(ValueError("a detail of the data")).text
         "the reason is in that party's log, at log_level: debug"
     """
@@ -54,12 +55,13 @@ class Failure:
     text: str
     op: str | None = None
     location: str | None = None
+    code: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Return the description of an error, for the process in which it was raised."""
         kind = type(error).__name__ if isinstance(error, MPLangError) else "RunError"
-        return cls(kind, *told_of(error))
+        return cls(kind, *told_of(error), getattr(error, "code", ""))
 
     @classmethod
     def public(cls, error: BaseException) -> Failure:
@@ -88,7 +90,7 @@ class Failure:
         found: Any = getattr(errors, str(self.kind), None)
         fits = isinstance(found, type) and issubclass(found, RunError | IRError)
         made: Any = (found if fits and found is not PartyError else RunError)(
-            printable(str(self.text), keep="\n")
+            printable(str(self.text), keep="\n"), code=str(self.code)
         )
         made.op = printable(self.op) if self.op else None
         made.location = printable(self.location) if self.location else None

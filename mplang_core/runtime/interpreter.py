@@ -73,7 +73,8 @@ class KernelContext(ContextBound):
         if not isinstance(parties, Mask):
             raise RunError(
                 f"{self.op.opcode} is run by several parties together, so it stands in a "
-                "pcall_static that names them"
+                "pcall_static that names them",
+                code="R002",
             )
         return parties
 

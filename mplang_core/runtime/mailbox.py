@@ -159,7 +159,7 @@ class CommunicatorBase(Communicator):
                     run.inbox.pop((rank, key), None)
 
     def has_message(self, from_rank: int, key: str) -> bool:
-        """Tell whether a message is here, without waiting for it."""
+        """Return whether a message has arrived, without waiting for it."""
         with self._lock:
             return (from_rank, key) in self._inbox(key)
 
@@ -263,13 +263,13 @@ class CommunicatorBase(Communicator):
         """
 
     def record(self, run: str, recorder: Recorder) -> None:
-        """Have the messages of an open run noted."""
+        """Record the messages of an open run."""
         with self._lock:
             self._run(run)
             self._recorders[run] = recorder
 
     def links_in_memory(self, run: str) -> bool:
-        """Tell whether a library may link the parties of a run in memory, past this mailbox.
+        """Return whether a library may link the parties of a run in memory, past this mailbox.
 
         They may be linked if they are threads of this process, and nobody records the run.
 

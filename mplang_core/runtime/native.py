@@ -141,7 +141,7 @@ class NativeCalls(Protocol):
         """
 
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
-        """Have a function called once the last op of a run is done, before the service drops all.
+        """Register a function to call after the last op of a run, before values are dropped.
 
         Args:
             run: the run.
@@ -173,6 +173,7 @@ def native_calls(ctx: KernelContext) -> NativeCalls | None:
         raise AdmissionError(
             f"{opcode} computes in a process of its own, which this session has not: it was opened "
             f'without native: ["{service}"]. The host asks for it where the package with the '
-            "kernel is installed; install it there, too"
+            "kernel is installed; install it there, too",
+            code="A004",
         )
     return calls

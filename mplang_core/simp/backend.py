@@ -63,7 +63,7 @@ def rehearsal_of(name: Any) -> Rehearse:
     is_backend = name == "simulator" or name in backends.known()
     found = get_backend(name).rehearse if is_backend else None
     if found is None:
-        raise ConfigError(f"check is 'simulator' or None, got {name!r}")
+        raise ConfigError(f"check is 'simulator' or None, got {name!r}", code="C002")
     return found
 
 
@@ -112,6 +112,7 @@ def make_host(
         signature.bind(cluster, **options)
     except TypeError as error:
         raise ConfigError(
-            f"the backend {backend} has no such options: {error}; it takes {', '.join(known)}"
+            f"the backend {backend} has no such options: {error}; it takes {', '.join(known)}",
+            code="C002",
         ) from None
     return host(cluster, **options)

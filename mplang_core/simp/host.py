@@ -127,7 +127,8 @@ class SimpHost(Interpreter, InterpContext):
     def __init__(self, cluster_spec: Cluster, mode: Mode = "standard") -> None:
         if not hasattr(cluster_spec, "mask"):
             raise ConfigError(
-                f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}"
+                f"a host is made for a cluster, as mp.ClusterSpec.simple(2), got {cluster_spec!r}",
+                code="C002",
             )
         Interpreter.__init__(self, _HostKernels("host kernel"))
         InterpContext.__init__(self, cluster_spec)
@@ -194,7 +195,7 @@ class SimpHost(Interpreter, InterpContext):
             ConfigError: there is no such mode or check.
         """
         if check is not None:
-            raise ConfigError(f"{type(self).__name__} has no check {check!r}")
+            raise ConfigError(f"{type(self).__name__} has no check {check!r}", code="C002")
         token = _options.set((mode and _check_mode(mode), listener))
         try:
             yield
@@ -302,17 +303,22 @@ class SimpHost(Interpreter, InterpContext):
             return error
         text, op, where = told_of(error)
         site = (f" in {op}" + f" at {where}" * bool(where)) if op else ""
-        message = f"party {rank} failed{site}"  # who refuses a program quotes the line
-        refused = {r: e for r, e in failures if isinstance(e, AdmissionError) and r != rank}
+        message = f"{self.party(rank)} failed{site}"  # who refuses a program quotes the line
+        also = {r: e for r, e in failures if isinstance(e, AdmissionError) and r != rank}
         if isinstance(error, AdmissionError):  # each owner has rules of his own
-            told = (f"\nparty {r} refuses it, too: {told_of(e)[0]}" for r, e in refused.items())
-            text = "".join((text, *told))
-        failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where)
-        failure.others = tuple(refused.values())
+            told = (f"{self.party(r)} refuses it, too: {told_of(e)[0]}" for r, e in also.items())
+            text = "\n".join((text, *told))
+        code = getattr(error, "code", "")
+        failure = PartyError(f"{message}: {text}", rank=rank, op=op, location=where, code=code)
+        failure.others = tuple(also.values())
         failure.__cause__ = error.__cause__ if isinstance(error, KernelError) else error
         if failure.refusals:
             failure.add_note("(error.refusals has each as data, and what can be changed)")
         return failure
+
+    def party(self, rank: int) -> str:
+        """Return a party for a message: by its name, or by its rank if the cluster gave it none."""
+        return f"party {rank if self.names[rank] in ('', f'node{rank}') else self.names[rank]}"
 
     def read_literal(self, literal: Any) -> Any:
         """Return what a user puts as a value: an array, a table, or a value of a plugin's type."""
@@ -339,8 +345,7 @@ class SimpHost(Interpreter, InterpContext):
 
     def fetch(self, var: HostVar) -> list[Any]:
         """Return the data of a value: one entry per rank, ``None`` for a party without it."""
-        held = enumerate(var.values)
-        return [None if value is None else self._fetch(rank, value) for rank, value in held]
+        return [None if v is None else self._fetch(rank, v) for rank, v in enumerate(var.values)]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.world_size} parties>"
@@ -357,7 +362,7 @@ class SimpHost(Interpreter, InterpContext):
 
 def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
-        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}")
+        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}", code="C002")
     return mode
 
 

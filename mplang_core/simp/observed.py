@@ -120,7 +120,7 @@ class ObservedHost(SimpHost):
             _rehearse.reset(token)
 
     def _warn_of(self, found: Diagnostic) -> None:
-        """Tell of what goes wrong in a program, before anything runs."""
+        """Warn of what goes wrong in a program, before anything runs."""
         warn(found.text, PrecisionWarning, found.line)
 
     def progress(self) -> list[PartyState]:
@@ -213,7 +213,7 @@ class ObservedWorker(WorkerInterpreter):
 
     @contextmanager
     def _at_work(self, run: str) -> Iterator[None]:
-        """Have the other parties wait for this one while it evaluates a run."""
+        """Mark this party as evaluating a run, so that the others wait for it."""
         comm = self.communicator
         if not isinstance(comm, CommunicatorBase):
             yield

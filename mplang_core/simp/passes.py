@@ -54,13 +54,14 @@ def run_passes(program: Program, given: Sequence[Pass] | None = None) -> Program
         The result of the last pass.
 
     Raises:
-        VerifyError: the result of a pass is invalid; the message names the pass.
+        VerifyError: the program is invalid, or the result of a pass, which the message names.
     """
     for each in _installed() if given is None else given:
-        program = each(program)
+        before, program = program, each(program)
         try:
             verify(program)
         except VerifyError as error:
+            verify(before)  # raises where the pass was given an invalid program
             raise VerifyError(f"the pass {each.__name__} broke the program: {error}") from error
     return program
 

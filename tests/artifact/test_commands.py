@@ -339,3 +339,4 @@ def test_a_plugin_that_is_missing_is_named_and_the_rest_is_shown():
     assert f"mplang-crypto {mp.__version__}" in done.stderr
     assert f"pip install 'mplang-crypto=={mp.__version__}'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.endswith(" (mplang explain P002)\n")

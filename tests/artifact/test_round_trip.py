@@ -169,7 +169,7 @@ class Odd:
 @pytest.mark.parametrize(
     ("fn", "args", "reason"),
     [
-        (lambda x: collections_deque(x), [1], "one a deque"),
+        (lambda x: collections_deque(x), [1], "one is of class deque"),
         (lambda x: {1.5: x}, [1], "keys of a dict"),
         (lambda x, odd: x, [1, Odd()], "holds no Odd"),
     ],
@@ -221,8 +221,9 @@ def test_another_cluster_is_told(simulate):
     artifact = mp.artifact.load(packed("swap"))
     with pytest.raises(
         TraceError, match="for the parties node0, node1, in this order.*has node0, "
-    ):
+    ) as caught:
         artifact.run(simulate(3), 1.5, [1, 2])
+    assert caught.value.code == "T005"
     with pytest.raises(ConfigError, match="takes a host"):
         artifact.run("simulator")
 

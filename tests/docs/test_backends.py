@@ -1,6 +1,6 @@
-"""``docs/backends.md`` quotes its example, and its tables are complete.
+"""``docs/backends.md`` quotes its example; the tables of workers' pages are complete.
 
-Its Python blocks run in ``test_docs.py``.
+Their Python blocks run in ``test_docs.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import yaml
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "mplang_grpc"
 TEXT = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 README = (ROOT / "plugins" / "mplang_http" / "README.md").read_text(encoding="utf-8")
 WORKER = (ROOT / "plugins" / "mplang_worker" / "README.md").read_text(encoding="utf-8")
 QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -68,7 +70,7 @@ def test_every_field_of_a_worker_is_told_with_its_default():
     from mplang_ibis.settings import QuerySettings
     from mplang_worker.base.config import Limits, Quotas, Timeouts, WorkerConfig
 
-    told = {name.strip("`"): default for name, _, default in rows(TEXT, FIELDS)}
+    told = {name.strip("`"): default for name, _, default in rows(OPERATING, FIELDS)}
     tables = ("limits", "quotas", "timeouts")
     plain = [name for name in WorkerConfig.model_fields if name not in tables]
     numbers = {f"limits.{name}": size(value) for name, value in Limits()}
@@ -95,12 +97,12 @@ def test_every_endpoint_is_told():
 
     routes = create_worker_app(WorkerConfig(name="alice"), None).routes
     there = {f"{method} {route.path}" for route in routes for method in route.methods}
-    told = {request.strip("`") for request, _ in rows(TEXT, ("request", "what it does"))}
+    told = {request.strip("`") for request, _ in rows(HTTP, ("request", "what it does"))}
     assert {*told, "GET /openapi.json"} == there
 
 
 @pytest.mark.needs("http")
-@pytest.mark.parametrize("text", [TEXT, WORKER], ids=["backends.md", "README.md"])
+@pytest.mark.parametrize("text", [OPERATING, WORKER], ids=["operating.md", "README.md"])
 def test_the_configuration_that_is_shown_is_one(text, tmp_path):
     from mplang_http import WorkerConfig
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 import pytest
+import shown_pictures
 
 ROOT = Path(__file__).parents[2]
-PICTURE = ROOT / "docs" / "images" / "slope.svg"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ON_WHITE = "svg { background: #ffffff; color: #222222; --mplang-alert: #b3140c; }"
-"""Style of the picture, which stands on pages that do not say whether they are dark."""
 
 pytestmark = pytest.mark.needs("jax", "spu", "http")
 
@@ -37,10 +34,4 @@ def test_the_sentences_are_those_of_the_program(disclosure):
 
 
 def test_the_picture_is_that_of_the_program(disclosure):
-    drawn = re.sub(
-        r"<style>.*?</style>", f"<style>{ON_WHITE}</style>", disclosure.picture().svg(), flags=re.S
-    )
-    if os.environ.get("MPLANG_WRITE_GOLDEN"):
-        PICTURE.parent.mkdir(exist_ok=True)
-        PICTURE.write_text(drawn, encoding="utf-8")
-    assert PICTURE.read_text(encoding="utf-8") == drawn
+    shown_pictures.assert_shown(disclosure, "slope.svg")

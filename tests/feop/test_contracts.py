@@ -126,6 +126,23 @@ def test_a_feop_that_is_not_deterministic_is_caught(monkeypatch):
         trace(lambda: mp.invoke(moody, mp.constant(1)))
 
 
+@pytest.mark.needs("jax")
+def test_a_function_that_draws_numbers_is_told_its_line_and_what_to_do(monkeypatch):
+    draws = itertools.count(1.0)
+
+    def program():
+        return mp.device("P0")(lambda x: x + next(draws))(mp.put("P0", 1.0))
+
+    monkeypatch.setenv("MPLANG_CHECK_DETERMINISM", "1")
+    line = program.__code__.co_firstlineno + 1
+    with pytest.raises(
+        FeDeterminismError, match=rf"^test_contracts.py:{line}: jax.compile gave"
+    ) as e:
+        trace(program)
+    assert str(e.value).endswith("pass them as arguments")
+    assert e.value.code == "F003"
+
+
 @pytest.mark.needs("jax", "spu")
 def test_the_first_difference_of_compiled_code_is_shown():
     from mplang_jax import jax_compile

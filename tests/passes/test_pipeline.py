@@ -31,6 +31,12 @@ def test_a_pass_that_breaks_a_program_is_named():
         run_passes(trace(program), [*PASSES, lose_the_results])
 
 
+def test_a_program_that_was_invalid_before_is_the_fault_of_no_pass():
+    with pytest.raises(VerifyError, match="^a graph returns a value") as error:
+        run_passes(lose_the_results(trace(program)))
+    assert error.value.code == "I001"
+
+
 def test_the_pipeline_leaves_one_job_of_two():
     whole = trace(program)
     before = print_program(whole)

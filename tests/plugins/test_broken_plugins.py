@@ -76,7 +76,7 @@ def attempt(what):
     try:
         return repr(what())[:60]
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error} ({getattr(error, 'code', '')})"
 
 found = {
     "jax": attempt(lambda: mp.registry.get("jax.compile").__module__),
@@ -133,6 +133,9 @@ def test_asking_for_what_it_would_bring_says_what_to_do(installed, name):
     assert told.startswith(f"PluginLoadError: the plugin {FAMILIES[name]!r} of mplang-{name}")
     assert "1.2.3 did not load" in told
     assert f"pip install --upgrade mplang-{name}" in told
+    assert told.endswith(
+        f"({ {'newer-core': 'P005', 'duplicate-feop': 'P004'}.get(name, 'P002') })"
+    )
 
 
 def test_a_duplicate_backend_names_both_distributions(installed):

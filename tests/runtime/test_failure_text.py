@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mplang_core.errors import KernelError, PartyError, RunError, VerifyError
+from mplang_core.errors import AdmissionError, KernelError, PartyError, RunError, VerifyError
 from mplang_core.ext import Failure
 
 
@@ -27,3 +27,23 @@ def test_the_host_raises_what_the_party_told():
 def test_what_no_program_ends_with_is_a_plain_error(kind):
     assert type(Failure(kind, "text").error()) is RunError
     assert not isinstance(Failure(kind, "text").error(), PartyError)
+
+
+def test_the_code_of_a_kind_goes_with_the_error():
+    made = Failure.of(AdmissionError("no such data", code="A002")).error()
+    assert made.code == "A002"
+    assert made.__notes__ == ["mplang explain A002"]
+    assert Failure("AdmissionError", "text").error().code == "A001"
+
+
+def test_the_reason_that_stays_at_a_party_has_one_code():
+    """Which one it is may depend on the data."""
+    for code in ("R008", "R009"):
+        error = KernelError("a column has nulls", code=code)
+        error.op = "toy.add"
+        assert Failure.public(error).error().code == "R001"
+
+
+@pytest.mark.parametrize("code", ["D001\nrun this", "rm -rf", "", "D1", "d001", 7, None])
+def test_a_peer_names_codes_and_nothing_else(code):
+    assert Failure("RunError", "text", code=code).error().__notes__ == ["mplang explain R001"]

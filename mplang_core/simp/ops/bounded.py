@@ -56,6 +56,7 @@ def _bounded(ctx: KernelContext, x: Any, *, low: float, high: float) -> Any:
         raise RunError(
             f"party {ctx.interpreter.rank} has a value outside of the range [{low:g}, {high:g}] "
             f"that is declared{where}; which one is not told. Check the data of that party, or "
-            "declare a wider range"
+            "declare a wider range",
+            code="R006",
         )
     return x

@@ -144,12 +144,12 @@ def received(value: Any, source: int, kind: BaseType) -> Any:
     An honest party sends the type that the program says, so another one is a ``CommError``.
     """
     if wrong := kind.mismatch(present(value, source)):
-        raise CommError(f"party {source} sent something else: {wrong}")
+        raise CommError(f"party {source} sent something else: {wrong}", code="L005")
     return value
 
 
 def present(value: Any, source: int) -> Any:
     """Return a value that a party sends; raise ``RunError`` if the party does not hold it."""
     if value is None:
-        raise RunError(f"party {source} is to send a value that it does not hold")
+        raise RunError(f"party {source} is to send a value that it does not hold", code="R005")
     return value

@@ -71,6 +71,7 @@ def converge(ctx: KernelContext, *args: Any) -> Any:
     if len(here) > 1:
         raise RunError(
             f"party {ctx.interpreter.rank} holds {len(here)} of the values to converge; "
-            "their masks overlap"
+            "their masks overlap",
+            code="R005",
         )
     return here[0] if here else None

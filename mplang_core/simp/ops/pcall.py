@@ -145,7 +145,8 @@ def run_static(ctx: KernelContext, *args: Any, parties: Mask) -> Any:
     for i, arg in enumerate(args):
         if arg is None:
             raise RunError(
-                f"party {ctx.interpreter.rank} is to run a pcall, but does not hold operand {i}"
+                f"party {ctx.interpreter.rank} is to run a pcall, but does not hold operand {i}",
+                code="R005",
             )
     return single(ctx, ctx.run_region("do", args))
 

@@ -51,7 +51,8 @@ def lift(ctx: MPContext, tree: Any) -> Any:
         if not isinstance(leaf, MPObject):
             raise TraceError(
                 f"{at()}control flow carries multi-party values and numbers, got a "
-                f"{type(leaf).__name__}; use it from around instead"
+                f"{type(leaf).__name__}; use it from around instead",
+                code="T009",
             )
     ((lifted_tree,), _) = unflatten(spec, [ctx.adopt(leaf) for leaf in lifted])
     return lifted_tree
@@ -138,8 +139,9 @@ def agreed(ctx: KernelContext, pred: Any, turn: int, verify: bool) -> bool:
         if mine is not None and differing:
             raise RunError(
                 f"{DISAGREE}: party {me} and {differing} "
-                "do not have the same; make it uniform, for example by mp.reveal"
+                "do not have the same; make it uniform, for example by mp.reveal",
+                code="R005",
             )
     if mine is None:
-        raise RunError(f"party {me} does not hold the predicate that all parties need")
+        raise RunError(f"party {me} does not hold the predicate that all parties need", code="R005")
     return mine

@@ -202,7 +202,8 @@ def ask_and_move(ctx: KernelContext, src: Any, index: Any) -> Any:
     if wanted is not None and not 0 <= wanted < ctx.interpreter.world_size:
         raise RunError(
             f"the index of a shuffle is a rank below {ctx.interpreter.world_size}, "
-            f"the one of party {me} is not"
+            f"the one of party {me} is not",
+            code="R005",
         )
     if me in asking:
         for rank in others:

@@ -69,11 +69,14 @@ def _check_branches(then_tfn: TracedFunction, else_tfn: TracedFunction) -> None:
     if then_tfn.out_struct != else_tfn.out_struct:
         raise TraceError(
             f"{at()}the branches return different nests: then {then_tfn.out_struct}, "
-            f"else {else_tfn.out_struct}"
+            f"else {else_tfn.out_struct}",
+            code="T009",
         )
     places = regions.places_of(then_tfn), regions.places_of(else_tfn)
     for path, a, b in regions.differing("result", then_tfn.out_struct, *places):
-        raise TraceError(f"{at()}the branches differ in {path}: then gives {a}, else gives {b}")
+        raise TraceError(
+            f"{at()}the branches differ in {path}: then gives {a}, else gives {b}", code="T009"
+        )
 
 
 class _UniformCond(ControlFlow, NamedWithoutDialect):

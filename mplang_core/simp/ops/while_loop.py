@@ -57,13 +57,17 @@ def while_loop(
         [array(10), array(10)]
     """
     if more:
-        raise TraceError(f"{at()}a loop has one state; put several values into a tuple: (x, y)")
+        raise TraceError(
+            f"{at()}a loop has one state; put several values into a tuple: (x, y)", code="T009"
+        )
     ctx = find_ctx(flatten(init)[0])
     scope = regions.scope_of(ctx)
     state, body_tfn = _trace_body(scope, body_fn, regions.lift(ctx, init))
     cond_tfn = trace(scope, cond_fn, state)
     if len(cond_tfn.out_vars) != 1:
-        raise TraceError(f"{at()}a loop's condition gives one value, got {cond_tfn.out_struct}")
+        raise TraceError(
+            f"{at()}a loop's condition gives one value, got {cond_tfn.out_struct}", code="T009"
+        )
     leaves, _ = flatten(state)
     captures = regions.union(cond_tfn.captures, body_tfn.captures)
     given, attrs = [*leaves, *captures], {"verify_uniform": verify_uniform}
@@ -91,13 +95,15 @@ def _check_state(leaves: list[MPObject], struct: PyTreeDef, body: TracedFunction
     if body.out_struct != struct:
         raise TraceError(
             f"{at()}the body of a loop returns the nest of its state: expected {struct}, "
-            f"got {body.out_struct}"
+            f"got {body.out_struct}",
+            code="T009",
         )
     before = [(leaf.type, leaf.device) for leaf in leaves]
     for path, a, b in regions.differing("state", struct, before, regions.places_of(body)):
         raise TraceError(
             f"{at()}the body of a loop changes {path}: it comes in as {a}, and goes out as {b}; "
-            "begin with a value of the latter type"
+            "begin with a value of the latter type",
+            code="T009",
         )
 
 

@@ -45,7 +45,7 @@ def test_good_names(name):
         ("mplang_x", "has the package mplang_NAME: give its name alone, got 'mplang_x'; try 'x'"),
         ("mplang-x", "got 'mplang-x'; try 'x'"),
         ("mplang_mplang_x", "try 'x'"),
-        ("mplang_class", "got 'mplang_class'$"),
+        ("mplang_class", r"got 'mplang_class'\n"),
         ("core", "taken by mplang-core"),
         ("simp", "taken by mplang-core"),
         ("tensor", "taken by mplang-core"),
@@ -131,12 +131,13 @@ def test_the_command_prints_json(tmp_path, monkeypatch):
     assert told["next"][1] == "pytest './some where/mplang_weather'"
 
 
-def test_the_command_tells_errors_in_a_line(tmp_path):
+def test_the_command_tells_errors_and_their_codes_in_a_line(tmp_path):
     command = [os.path.join(os.path.dirname(sys.executable), "mplang"), "new-plugin", "../x"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("mplang: a plugin's name is")
     assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith(" (mplang explain C006)\n")
 
 
 # -- the quality of what is written

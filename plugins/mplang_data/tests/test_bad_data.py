@@ -270,6 +270,7 @@ def test_who_is_no_reader_is_told_the_same_as_of_what_does_not_exist(folder):
                 mp.evaluate(made, lambda name=name: mp.dataset("bank", name))
             with pytest.raises(PartyError, match="that you may read") as caught:
                 mp.evaluate(made, lambda name=name: mp.dataset("bank", name, type={"a": "int64"}))
+            assert caught.value.code == "A002"
             texts.append(str(caught.value).replace(name, "NAME"))
         assert texts[0] == texts[1]
 

@@ -89,7 +89,7 @@ def test_each_kind_of_number_has_its_type():
 
 
 def test_a_sum_that_does_not_fit_is_an_error_and_no_other_number():
-    with pytest.raises(PartyError, match=r"party 0 failed in guard\.aggregate"):
+    with pytest.raises(PartyError, match=r"party bank failed in guard\.aggregate"):
         run({"id": [1, 2], "n": [2**62, 2**62]}, unit="id", k=2, n=("n", "sum"))
 
 

@@ -59,8 +59,9 @@ def test_an_abort_wakes_those_who_wait():
         waiting = pool.submit(b.recv, 0, "run/1")
         wait_until(lambda: b._runs["run"].waiters)
         a.abort("run", "party 0 failed")
-        with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed"):
+        with pytest.raises(AbortedError, match="party 1 stopped: party 0 failed") as error:
             waiting.result(DEADLINE)
+    assert error.value.code == "L003"
 
 
 def test_a_party_thread_runs_in_order_and_hands_on_errors():

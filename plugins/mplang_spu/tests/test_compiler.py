@@ -27,7 +27,7 @@ def compile(text):
     try:
         compiler.compile_text(text, SECRET)
     except DamagedProcessError as error:
-        print(error, flush=True)
+        print(error.code, error, flush=True)
     else:
         print("compiled", flush=True)
 """
@@ -58,6 +58,7 @@ def test_a_user_reads_the_failure_in_the_error_and_libspu_is_not_called_again():
     (compiled, failed, after), err = run(OF_A_USER)
     assert compiled == "compiled"
     assert "failed: failed to legalize operation 'stablehlo.count_leading_zeros'" in failed
+    assert failed.startswith("R014 ")
     assert "start it again" in failed
     assert "failed before: failed to legalize operation" in after
     assert err == "of others"

@@ -325,6 +325,7 @@ def test_a_worker_refuses_the_protocol_for_debugging(simulate):
     with pytest.raises(PartyError, match="SEMI2K trusts its first party") as error:
         secure(sim, lambda x: x, np.float32(1))
     assert isinstance(error.value.__cause__, AdmissionError)
+    assert error.value.code == "A007"
 
 
 def test_shares_of_one_device_are_none_of_another():

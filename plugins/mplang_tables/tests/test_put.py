@@ -236,8 +236,10 @@ def test_what_has_a_schema_and_no_rows_is_no_table(sim):
     ],
 )
 def test_a_table_does_not_stand_in_a_program(sim, program):
-    with pytest.raises(TraceError, match="stands in no program.*mp.put it at its party outside"):
+    told = "stands in no program.*mp.put it at its party outside"
+    with pytest.raises(TraceError, match=told) as caught:
         mp.evaluate(sim, program)
+    assert caught.value.code == "T013"
 
 
 def test_a_table_is_no_public_argument(sim):

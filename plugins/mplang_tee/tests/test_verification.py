@@ -154,7 +154,10 @@ ENCLAVE = {"provider": "simulated"}
         ({"enclaves": {"cloud": {"files": ["ab"], "accepts": {"tpm": {}}}}}, "64 hexadecimal"),
         ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {}}}}, r"cloud\.accepts"),
         ({"enclaves": {"cloud": {"files": [], "accepts": {"tpm": {}}}}}, r"cloud\.files"),
-        ({"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {"tpm": {}}}}}, r"cloud\.ak"),
+        (
+            {"enclaves": {"cloud": {"files": ["a" * 64], "accepts": {"tpm": {}}}}},
+            r"accepts\.tpm\.ak",
+        ),
         ({"misspelt": 1}, "'misspelt'"),
     ],
 )

@@ -159,7 +159,7 @@ def running(client, session):
     try:
         jobs = client.request("GET", "v1", "sessions", session, "jobs")["jobs"]
     except RefusedError as refused:
-        if refused.code not in ("unknown-session", "starting", "engine-ended"):
+        if refused.reason not in ("unknown-session", "starting", "engine-ended"):
             raise
         return []
     return [job for job in jobs if job["state"] in ("queued", "running")]

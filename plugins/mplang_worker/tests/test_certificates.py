@@ -330,8 +330,11 @@ def test_credentials_of_the_wrong_authority(authority, tmp_path):
     bank = banks.issue("bob")
     trust = Trust(authority.issue("alice"), {"bob": bank.ca})
     assert verify_credential(trust, "bob", credential(bank), statement).name == "bob"
-    with pytest.raises(AdmissionError, match="the credential of bob for this session is refused"):
+    with pytest.raises(
+        AdmissionError, match="the credential of bob for this session is refused"
+    ) as found:
         verify_credential(trust, "bob", credential(authority.issue("bob")), statement)
+    assert found.value.code == "A008"
 
 
 def test_one_who_is_nobody_has_no_authority():

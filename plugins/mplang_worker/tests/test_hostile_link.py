@@ -200,6 +200,8 @@ def test_a_peer_that_does_not_come():
         mine = worker.begin("alone", rank=1, parties=[HOME, worker.party()])
         found = worker.join("alone", [{"link": "0" * 32}, mine])
         assert found.error == (503, "CommError")
+        assert found.json["error"]["explain"] == "L004"
+        assert "waited 0.5 s for a-peer to connect" in found.text
         wait_until(lambda: worker.ask("GET", "/v1/sessions/alone").status == 404)
 
 

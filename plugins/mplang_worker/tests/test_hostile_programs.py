@@ -94,6 +94,7 @@ def test_there_are_no_ops_that_send_by_themselves(worker, opcode):
 def test_an_op_that_is_not_allowed_here(worker):
     found = worker.put_program(with_op("ibis.run"))
     assert found.error == (403, "AdmissionError")
+    assert found.json["error"]["explain"] == "A004"
     assert "ibis.run" in found.text
     assert "runs ops of kit, jax, spu only" in found.text
 

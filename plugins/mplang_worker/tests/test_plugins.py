@@ -103,16 +103,17 @@ def test_a_program_of_a_plugin_that_a_worker_does_not_have():
 
 
 @pytest.mark.parametrize(
-    ("plugins", "told"),
+    ("plugins", "told", "code"),
     [
-        ({"mplang-jax": "0.0.9"}, r"mplang-jax 0\.1\.0 is installed, not 0\.0\.9"),
-        ({"mplang-polars": "1.0"}, "no plugin of mplang-polars is installed; there are"),
-        ({"mplang-jax": 0.1}, "field 'plugins.mplang-jax'"),
+        ({"mplang-jax": "0.0.9"}, r"mplang-jax 0\.1\.0 is installed, not 0\.0\.9; pip", "P005"),
+        ({"mplang-polars": "1.0"}, "no plugin of mplang-polars is installed; there are", "P002"),
+        ({"mplang-jax": 0.1}, "field 'plugins.mplang-jax'", None),
     ],
 )
-def test_plugins_that_cannot_be(plugins, told):
-    with pytest.raises(ConfigError, match=told):
+def test_plugins_that_cannot_be(plugins, told, code):
+    with pytest.raises(ConfigError, match=told) as error:
         LocalCluster(["alice"], plugins=plugins)
+    assert code in (None, error.value.code)
 
 
 @pytest.mark.parametrize(

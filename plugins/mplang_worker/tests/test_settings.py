@@ -56,6 +56,7 @@ def test_versions_that_differ(workers, monkeypatch, tmp_path):
     with environment_of(workers, 1, monkeypatch, PYTHONPATH=str(tmp_path)):
         with pytest.raises(ConfigError, match="the parties do not fit together") as error:
             mp.connect("http", workers.spec)
+        assert error.value.code == "C009"
         head, *rows = str(error.value).splitlines()[1:]
         assert head.split() == ["(coordinator)", "node0", "node1", "node2"]
         row, _, command = rows  # rows of equal versions are left out

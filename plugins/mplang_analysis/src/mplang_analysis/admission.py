@@ -64,12 +64,14 @@ def admission_checks(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Adm
             make = plugin_manager.entry(ADMISSION, name)
             if make is None:
                 known = ", ".join(plugin_manager.names(ADMISSION)) or "none"
-                raise ConfigError(f"no such check is installed; there are: {known}")
+                raise ConfigError(f"no such check is installed; there are: {known}", code="C003")
             check = make(**fields)
         except (MPLangError, TypeError, ValueError) as error:
-            raise ConfigError(f"field 'admission.{name}': {error}") from error
+            raise ConfigError(f"field 'admission.{name}': {error}", code="C003") from error
         if not isinstance(check, AdmissionCheck):
-            raise ConfigError(f"field 'admission.{name}': {make!r} has no method refusals")
+            raise ConfigError(
+                f"field 'admission.{name}': {make!r} has no method refusals", code="C003"
+            )
         found[name] = check
     return found
 

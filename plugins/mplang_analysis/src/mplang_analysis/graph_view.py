@@ -33,7 +33,9 @@ class GraphView(GraphParts):
             ConfigError: there is no such party.
         """
         if rank not in self.parties:
-            raise ConfigError(f"{self.name} has the parties {list(self.parties)}, not {rank!r}")
+            raise ConfigError(
+                f"{self.name} has the parties {list(self.parties)}, not {rank!r}", code="C006"
+            )
         mine = [node for node in self.nodes if rank in node.parties]
         kept = {node.id for node in mine}
         return GraphView(

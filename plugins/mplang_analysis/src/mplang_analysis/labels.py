@@ -367,7 +367,9 @@ def _listed(guard: Guard) -> list[Any]:
 
 
 def _refuse(what: str, expected: str, got: Any) -> NoReturn:
-    raise WireError(f"a label from a peer is malformed: {what}: expected {expected}, got {got}")
+    raise WireError(
+        f"a label from a peer is malformed: {what}: expected {expected}, got {got}", code="L005"
+    )
 
 
 def _items(data: Any, what: str, count: int = MAX_ENTRIES, exact: bool = False) -> Sequence[Any]:

@@ -59,7 +59,7 @@ class Memory:
 
 
 def remember(results: Sequence[HostVar], followed: Followed) -> None:
-    """Note the labels of the results of a run.
+    """Record the labels of the results of a run.
 
     Args:
         results: the results.

@@ -70,7 +70,7 @@ def described(link: Link | str | Mapping[str, float]) -> Network:
     if network in NETWORKS:
         return NETWORKS[network]
     expected = "'lan', 'wan' or {'rtt': 40, 'rate': 100}"
-    raise ConfigError(f"link: expected {expected}, got {link!r}")
+    raise ConfigError(f"link: expected {expected}, got {link!r}", code="C006")
 
 
 def network_named(text: str) -> Network:
@@ -90,4 +90,6 @@ def network_named(text: str) -> Network:
     try:
         return described({"rtt": float(rtt), "rate": float(rate)} if comma else text)
     except ValueError:
-        raise ConfigError(f"link: expected lan, wan or 40,100 (ms, Mbit/s), got {text!r}") from None
+        raise ConfigError(
+            f"link: expected lan, wan or 40,100 (ms, Mbit/s), got {text!r}", code="C006"
+        ) from None

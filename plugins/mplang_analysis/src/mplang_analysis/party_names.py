@@ -93,7 +93,8 @@ def read_names(names: Sequence[str] | Mapping[int, str], parties: Sequence[int])
     wrong = [name for name in by_rank.values() if not isinstance(name, str)]
     if wrong or isinstance(names, str):
         raise ConfigError(
-            f"names of parties are texts by rank, as ['bank', 'shop'], got {names!r}"[:200]
+            f"names of parties are texts by rank, as ['bank', 'shop'], got {names!r}"[:200],
+            code="C006",
         )
     shown = {rank: quoted(by_rank[rank]) for rank in parties if by_rank.get(rank)}
     counts = Counter(name.casefold() for name in shown.values())

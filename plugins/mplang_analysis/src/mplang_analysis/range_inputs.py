@@ -111,7 +111,9 @@ def _chosen(leaves: Sequence[_Leaf], key: Key) -> list[int]:
     found = [i for i, leaf in enumerate(leaves) if leaf.is_in(key)]
     if not found:
         names = ", ".join(leaf.name for leaf in leaves) or "none"
-        raise TraceError(f"{at()}the program has no parameter {key!r}; it has: {names}")
+        raise TraceError(
+            f"{at()}the program has no parameter {key!r}; it has: {names}", code="T017"
+        )
     return found
 
 
@@ -121,7 +123,8 @@ def _by_key(sample: Any) -> Iterator[tuple[Key, Any]]:
     if not isinstance(sample, Mapping | tuple | list):
         raise TraceError(
             f"{at()}a sample is a tuple of arguments, or a dict by parameter, got a "
-            f"{type(sample).__name__}"
+            f"{type(sample).__name__}",
+            code="T017",
         )
     pairs = sample.items() if isinstance(sample, Mapping) else enumerate(sample)
     yield from ((key, argument) for key, argument in pairs if argument is not None)
@@ -132,7 +135,8 @@ def _aligned(leaves: Sequence[_Leaf], key: Key, argument: Any) -> Iterator[tuple
     arrays = [argument] if len(chosen) == 1 else flatten(argument)[0]
     if len(arrays) != len(chosen):
         raise TraceError(
-            f"{at()}the sample of {key!r} has {len(arrays)} arrays, expected {len(chosen)}"
+            f"{at()}the sample of {key!r} has {len(arrays)} arrays, expected {len(chosen)}",
+            code="T017",
         )
     return zip(chosen, arrays, strict=True)
 
@@ -141,7 +145,9 @@ def _observed(array: Any) -> Interval:
     """Return the range of a sample with a margin, which keeps the sign."""
     found = np.asarray(array)
     if found.dtype.kind not in "fiub":
-        raise TraceError(f"{at()}a sample is of real numbers, got an array of {found.dtype}")
+        raise TraceError(
+            f"{at()}a sample is of real numbers, got an array of {found.dtype}", code="T017"
+        )
     if found.size == 0:
         return UNKNOWN
     ends = hull([found.min().item(), found.max().item()])

@@ -120,7 +120,7 @@ class Ranges(Report):
 def ranges(
     program: Any, declared: Mapping[Key, Any] | None = None, *, sample: Any = None
 ) -> Ranges:
-    """Tell which numbers a program computes with, before anything runs.
+    """Return the ranges of the numbers of a program, before anything runs.
 
     Intervals go through the whole program: ops, moves, branches, loops, and the code of engines
     whose plugins know how. All elements of a value have one interval. What cannot be told, such

@@ -53,7 +53,8 @@ class Recorder:
                 f"ops, those of loops once for each turn that is looked at, have taken{line} more "
                 f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
                 "in; use fewer ops, values that many inputs flow into, columns of tables that are "
-                "moved, or loops in loops"
+                "moved, or loops in loops",
+                code="A003",
             )
 
     def record(
@@ -113,7 +114,7 @@ class Recorder:
         return found
 
     def note_failures(self, op: Operation, seen: Fact, scope: Scope) -> None:
-        """Note that an op may fail at parties, and so tell everyone of what they have of it."""
+        """Record that an op may fail at parties, which discloses something of their data to all."""
         if not op_traits.may_fail(op):
             return
         for rank, label in seen.items():
@@ -122,7 +123,7 @@ class Recorder:
     def note_side_channels(
         self, op: Operation, found: SideChannels, ins: Sequence[Fact], scope: Scope
     ) -> None:
-        """Note by the values of which operands an op takes long, or sends more."""
+        """Record the operands whose values change how long an op takes, or how much it sends."""
         for rank in scope.parties:
             had = [fact.get(rank, PUBLIC) for fact in ins]
             again = found.multiplies and any(x.multiplied >= MAX_MULTIPLIED for x in had)
@@ -137,7 +138,7 @@ class Recorder:
                     self.record(What.SIZE, None, rank, kind, label, scope)
 
     def note_changes(self, event: Event, scope: Scope) -> None:
-        """Note who can change, unnoticed, what somebody gets in plain by an event."""
+        """Record who can change, undetected, what somebody gets in plain by an event."""
         others = [rank for rank in self._program.mask if rank != event.receiver]
         for changer in sorted(event.label.changers) if event.type.form is Form.PLAIN else ():
             if changer.party in others or (changer.party == EVERY and others):
@@ -145,7 +146,7 @@ class Recorder:
                 self._changes.add(event, changer)
 
     def note_duration(self, label: Label, scope: Scope) -> None:
-        """Note that a private predicate decides what parties run, or how often."""
+        """Record that a private predicate decides what parties run, or how often."""
         one = next(iter(scope.parties)) if len(scope.parties) == 1 else None
         self._durations.add(one, label.data() | scope.control, scope.location)
 

@@ -167,7 +167,7 @@ class Flow:
         return facts
 
     def _store(self, name: str, seen: Fact, scope: Scope) -> None:
-        """Note what parties leave in storage; who loads it cannot tell its values apart."""
+        """Record what parties store; a loader cannot tell its values apart."""
         stores = self.stores.setdefault(name, {})
         for rank, label in seen.items():
             found = label | scope.control
@@ -230,7 +230,7 @@ class Flow:
     # -- ops that stay at a party, or that plugins bring
 
     def _apply(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
-        """Have each output depend on all operands at the same party; if they mix, of all."""
+        """Taint each output with all operands at the same party; if they mix, at all parties."""
         action, name = use_of(op)
         if action == "load":
             return self._load(op, name, scope)

@@ -34,9 +34,11 @@ def use_own_code_cache() -> None:
     if named == OFF:
         return
     if size and not (size.isascii() and size.isdigit()):
-        raise ConfigError(f"{SIZE} is a number of bytes, such as 67108864, got {size!r}")
+        raise ConfigError(
+            f"{SIZE} is a number of bytes, such as 67108864, got {size!r}", code="C002"
+        )
     if named and not os.path.isabs(named):
-        raise ConfigError(f"{FOLDER} is an absolute path, or {OFF!r}, got {named!r}")
+        raise ConfigError(f"{FOLDER} is an absolute path, or {OFF!r}, got {named!r}", code="C002")
     bounds = CodeBounds(size=int(size)) if size else CodeBounds()
     try:
         folder = named or str(_home("XDG_CACHE_HOME", ".cache") / "mplang/compiled-code")

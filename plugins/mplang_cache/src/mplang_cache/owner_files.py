@@ -35,7 +35,8 @@ def open_own_folder(path: str, *, within: int | None = None) -> int:
     except OSError as error:
         raise ConfigError(
             f"{path} is no folder for compiled code: {error.strerror}; name a folder that this "
-            "user can make, and that is no symbolic link"
+            "user can make, and that is no symbolic link",
+            code="C003",
         ) from None
     try:
         _check_own(os.fstat(folder), path, "700")
@@ -73,7 +74,9 @@ def read_or_make_key(path: str) -> bytes:
             os.unlink(made)
         return _read_key(path)
     except OSError as error:
-        raise ConfigError(f"{path} is no key for compiled code: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} is no key for compiled code: {error.strerror}", code="C003"
+        ) from None
 
 
 def _read_key(path: str) -> bytes:
@@ -81,13 +84,14 @@ def _read_key(path: str) -> bytes:
     with open(file, "rb") as opened:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
-            raise ConfigError(f"{path} is no key for compiled code: it is no file")
+            raise ConfigError(f"{path} is no key for compiled code: it is no file", code="C003")
         _check_own(about, path, "600")
         key = opened.read(1 << 12)
     if len(key) < KEY:
         raise ConfigError(
             f"{path} is no key for compiled code: it has {len(key)} bytes, of {KEY} or more; "
-            "remove it, and another one is made"
+            "remove it, and another one is made",
+            code="C003",
         )
     return key
 
@@ -96,10 +100,12 @@ def _check_own(about: os.stat_result, path: str, mode: str) -> None:
     if about.st_uid != os.geteuid():
         raise ConfigError(
             f"{path} belongs to the user {about.st_uid}, and compiled code is kept by the user "
-            f"{os.geteuid()}, who runs this process; name another place"
+            f"{os.geteuid()}, who runs this process; name another place",
+            code="C003",
         )
     if about.st_mode & 0o077:
         raise ConfigError(
             f"{path} is open to other users: its mode is {stat.S_IMODE(about.st_mode):o}. What is "
-            f"there may be theirs; empty it, and run  chmod {mode} {path}"
+            f"there may be theirs; empty it, and run  chmod {mode} {path}",
+            code="C003",
         )

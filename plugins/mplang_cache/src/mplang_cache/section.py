@@ -73,7 +73,9 @@ class CompiledCodeConfig(StrictModel):
         target = os.path.normpath(os.path.join(base, self.folder))
         key = os.path.normpath(os.path.join(base, self.key_file or f"{target}.key"))
         if os.path.commonpath([target, key]) == target:
-            raise ConfigError("key_file lies in the folder, whose writer would have both")
+            raise ConfigError(
+                "key_file lies in the folder, whose writer would have both", code="C003"
+            )
         return CompiledCodeConfig(**(self.model_dump() | {"folder": target, "key_file": key}))
 
 
@@ -90,14 +92,14 @@ def read_config(fields: object, folder: str) -> CompiledCodeConfig:
     if isinstance(fields, str):
         fields = {"folder": fields}
     if not isinstance(fields, Mapping):
-        raise ConfigError(f"field {NAME!r}: expected a folder, or its fields")
+        raise ConfigError(f"field {NAME!r}: expected a folder, or its fields", code="C003")
     try:
         return CompiledCodeConfig(**fields).at(folder)
     except ValidationError as error:
         text = CompiledCodeConfig.explain(error, dict(fields))
-        raise ConfigError(f"field {NAME!r}: {text}") from None
+        raise ConfigError(f"field {NAME!r}: {text}", code="C003") from None
     except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(f"field {NAME!r}: {error}") from None
+        raise ConfigError(f"field {NAME!r}: {error}", code="C003") from None
 
 
 class CompiledCodeSection:
@@ -135,7 +137,7 @@ class CompiledCodeSection:
         try:
             return CodeProvider(read_config(fields, "/"), str(worker["name"]))
         except ConfigError as error:
-            raise ConfigError(f"field {NAME!r}: {error}") from None
+            raise ConfigError(f"field {NAME!r}: {error}", code="C003") from None
 
     def engine(self, ask: Ask) -> AskedCode:
         """Make this process, which is one coordinator's, keep its compiled code in the front.

@@ -100,6 +100,12 @@ def _ops() -> list[str]:
     return [row["name"] for row in introspect.list_ops()]
 
 
+def _codes() -> list[str]:
+    from mplang_cli.explain import error_pages
+
+    return [*error_pages()]
+
+
 def _analyses() -> list[str]:
     from mplang_analysis import analyses
 
@@ -240,6 +246,29 @@ def stubs() -> None:
     typer.echo(str(file))
 
 
+@app.command()
+def explain(
+    code: Annotated[
+        str, typer.Argument(help="The code of an error, such as D001.", autocompletion=_codes)
+    ] = "",
+) -> None:
+    """Explain an error by its code: what is wrong, and how to repair it; without one list all."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from mplang_cli.explain import error_pages, explain
+
+    if not code:
+        typer.echo("\n".join(f"{each.code}  {each.title}" for each in error_pages().values()))
+        return
+    text = explain(code).text
+    console = Console()
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        typer.echo(text, nl=False)
+
+
 @app.command("compile")
 def compile_(
     source: Annotated[str, typer.Argument(help="A function, prog.py:fn.")],
@@ -295,7 +324,8 @@ def inspect(
         if ir or html is not None:
             raise ConfigError(
                 "--analysis shows one report and nothing else: leave out --ir and --html, or call "
-                "mplang inspect without --analysis"
+                "mplang inspect without --analysis",
+                code="C006",
             )
         report = analyze(analysis, artifact.load(path).program)
         _show(report.to_dict() if as_json else report.rich(drawings=picture), as_json)
@@ -317,7 +347,7 @@ def _write(path: str, page: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot write {path}: {error.strerror}", code="C005") from None
 
 
 @app.command()
@@ -360,12 +390,15 @@ def run(
     if packed is not None and catalogue is not None:
         raise ConfigError(
             f"--catalogue is for a function, prog.py:fn; {target} was compiled for the data sets "
-            "that it names"
+            "that it names",
+            code="C006",
         )
     where = cluster_of(cluster) if cluster or packed is None else packed.cluster.spec()
     options = dict(map(_option, option or []))
     if tls is not None and options.setdefault("tls", tls) != tls:
-        raise ConfigError(f"--tls {tls} and --option tls={options['tls']} are two; give one")
+        raise ConfigError(
+            f"--tls {tls} and --option tls={options['tls']} are two; give one", code="C006"
+        )
     with (
         mplang_core.connect(backend or backend_of(where), where, **options) as host,
         _traced(host, trace),
@@ -388,7 +421,7 @@ def _traced(host: SimpHost, path: str | None) -> Iterator[None]:
     try:
         open(path, "ab").close()  # so that nothing runs in vain
     except OSError as error:
-        raise ConfigError(f"cannot write the trace: {error}") from None
+        raise ConfigError(f"cannot write the trace: {error}", code="C005") from None
     with mplang_core.record(host) as recording:
         try:
             yield
@@ -401,7 +434,7 @@ def _traced(host: SimpHost, path: str | None) -> Iterator[None]:
 def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ConfigError(f"an option of a backend is NAME=VALUE, got {text!r}")
+        raise ConfigError(f"an option of a backend is NAME=VALUE, got {text!r}", code="C006")
     import yaml
 
     return name, yaml.safe_load(value)
@@ -436,7 +469,8 @@ def main() -> None:
     try:
         app()
     except MPLangError as error:
-        typer.echo(f"mplang: {error}", err=True)
+        hint = f" (mplang explain {error.code})" if error.code else ""
+        typer.echo(f"mplang: {error}{hint}", err=True)
         sys.exit(1)
 
 

@@ -72,4 +72,6 @@ def installed_file() -> Path:
     for folder in sys.path:
         if (file := Path(folder or ".", FILE)).exists():
             return file
-    raise ConfigError("there is no stub package to write into; try: pip install mplang-core-stubs")
+    raise ConfigError(
+        "there is no stub package to write into; try: pip install mplang-core-stubs", code="C006"
+    )

@@ -31,6 +31,6 @@ def give_up_privileges() -> None:
 
 
 def hide_memory() -> None:
-    """Have the memory of this process not read by others of the user, nor dumped."""
+    """Disable core dumps and ptrace access for this process."""
     checked(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

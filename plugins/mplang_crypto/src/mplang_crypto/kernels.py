@@ -55,7 +55,9 @@ def agree(ctx: KernelContext, private: PrivateKey, public: PublicKey, *, info: s
     try:
         shared = primitives.x25519(private.secret, public.raw)
     except ValueError as error:
-        raise KernelError("the other's public key is a point of low order; refused") from error
+        raise KernelError(
+            "the other's public key is a point of low order; refused", code="R012"
+        ) from error
     own = primitives.x25519_public(private.secret)
     context = [PURPOSE, *sorted([own, public.raw]), info.encode()]  # only the last varies in length
     return SymmetricKey(primitives.hkdf(shared, b"".join(context)))
@@ -85,7 +87,9 @@ def encrypt(ctx: KernelContext, x: Any, key: SymmetricKey) -> Ciphertext:
         plain = write_content(kind.inner, header, buffers)
         data = primitives.seal(key.secret, nonce, plain, _associated(kind))
     except (OverflowError, msgspec.EncodeError) as error:
-        raise KernelError("one value of 2 GiB or more cannot be encrypted; split it") from error
+        raise KernelError(
+            "one value of 2 GiB or more cannot be encrypted; split it", code="R007"
+        ) from error
     return Ciphertext(kind, nonce, data)
 
 
@@ -108,13 +112,14 @@ def decrypt(ctx: KernelContext, ct: Ciphertext, key: SymmetricKey) -> Any:
         plain = primitives.open_sealed(key.secret, ct.nonce, ct.data, _associated(kind))
     except ValueError as error:
         raise KernelError(
-            "the ciphertext is not authentic: it was encrypted with another key, or changed since"
+            "the ciphertext is not authentic: it was encrypted with another key, or changed since",
+            code="R012",
         ) from error
     try:
         header, buffers = read_content(plain)
         return decode(kind.inner, header, buffers)
     except (msgspec.MsgspecError, WireError) as error:
-        raise KernelError(f"what was encrypted is no {kind.inner}") from error
+        raise KernelError(f"what was encrypted is no {kind.inner}", code="R012") from error
 
 
 def _associated(kind: BaseType) -> bytes:

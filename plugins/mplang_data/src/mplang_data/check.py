@@ -48,7 +48,7 @@ def check_data_sets(data_sets: Mapping[str, DataSet], *, whole: bool) -> dict[st
 
 
 def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
-    """Have a confined process read a data set, and compare it with what its owner says.
+    """Compare a data set with its description, in a confined process.
 
     Args:
         data_set: the data set.

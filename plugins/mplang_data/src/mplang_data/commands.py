@@ -70,7 +70,7 @@ def data(
     if file is not None and source is None:
         source = source_of_path(file)
     if sum(each is not None for each in (config, cluster, source)) != 1:
-        raise ConfigError("mplang data takes one of --config, --cluster and --source")
+        raise ConfigError("mplang data takes one of --config, --cluster and --source", code="C006")
     if action is Action.STORED:
         _list_stored(
             _stored_here(config) if config is not None else _stored_there(cluster, tls), as_json
@@ -93,7 +93,9 @@ def _propose(source: str, csv: str | None) -> None:
 
     known = yaml.safe_load(csv) if csv is not None else {}
     if not isinstance(known, dict):
-        raise ConfigError(f"--csv has fields, such as '{{decimal: \",\"}}', got {csv!r}")
+        raise ConfigError(
+            f"--csv has fields, such as '{{decimal: \",\"}}', got {csv!r}", code="C006"
+        )
     data_set, reasons, doubts = propose(source, ".", apart=True, csv=known)
     for called, sentences in (("found", reasons), ("not certain", doubts)):
         for sentence in sentences:
@@ -104,7 +106,9 @@ def _propose(source: str, csv: str | None) -> None:
 
 def _owned(config: str | None) -> dict[str, DataSet]:
     if config is None:
-        raise ConfigError("the owner's data sets are in a worker's file: mplang data … -c FILE")
+        raise ConfigError(
+            "the owner's data sets are in a worker's file: mplang data … -c FILE", code="C006"
+        )
     return read_data_sets(_fields(config).get("data") or {}, str(Path(config).parent))
 
 
@@ -112,13 +116,15 @@ def _fields(config: str) -> dict[str, Any]:
     try:
         fields = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read {config}: {error}") from error
+        raise ConfigError(f"cannot read {config}: {error}", code="C005") from error
     return fields if isinstance(fields, dict) else {}
 
 
 def _readable(cluster: str | None, tls: str | None) -> Catalogue:
     if cluster is None:
-        raise ConfigError("data sets of others are found by --cluster, a cluster's YAML file")
+        raise ConfigError(
+            "data sets of others are found by --cluster, a cluster's YAML file", code="C006"
+        )
     options: dict[str, Any] = {} if tls is None else {"tls": tls}
     with mp.connect("http", mp.ClusterSpec.from_yaml(cluster), **options) as host:
         found: Catalogue = host.catalogue
@@ -179,7 +185,7 @@ def _stored_here(config: str) -> list[dict[str, Any]]:
     """Return what lies in the sink of a worker, which may be running."""
     fields = _fields(config).get("sink")
     if fields is None:
-        raise ConfigError(f"{config} names no sink")
+        raise ConfigError(f"{config} names no sink", code="C006")
     folder = Path(read_sink(fields, str(Path(config).parent)).folder)
     return [
         {"coordinator": owner, "parties": members_of(entry), **about(entry)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mplang_tables import check_table, check_values, number_columns
@@ -162,6 +162,13 @@ class Description(StrictModel):
     range: Range | None = None
     nan: Literal["missing", "error"] | None = None
     engine: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9_]{0,31}$")
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield the fields that its owner has published, for ``repr`` and ``str``."""
+        fields = type(self).model_fields
+        for name, value in super().__repr_args__():
+            if value != fields[str(name)].get_default(call_default_factory=True):
+                yield name, value
 
     @field_validator("match", mode="before")
     @classmethod

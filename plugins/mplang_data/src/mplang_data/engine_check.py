@@ -98,4 +98,4 @@ def _check(op: Operation, operands: Sequence[_Read | None]) -> None:
     if refusals:
         where = f"{op.location}: " if op.location else ""
         read = ", ".join(dict.fromkeys(each.shown for each in operands if each))
-        raise TraceError(f"{where}{op.opcode} on {read}: {'; '.join(refusals)}")
+        raise TraceError(f"{where}{op.opcode} on {read}: {'; '.join(refusals)}", code="T010")

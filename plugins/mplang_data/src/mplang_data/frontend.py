@@ -71,7 +71,7 @@ def dataset(
         else:
             schema = _Schema(_given(type, None if columns is None else [*columns, *match]))
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
+        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}", code="T014") from None
     attributes = {"name": name, "type": schema.kind, "ranges": tuple(schema.ranges)}
     made: MPObject = mp.device(device.name)(read)(**attributes)
     return made
@@ -120,7 +120,7 @@ def published_values(party: str, name: str, column: str) -> tuple[str | int, ...
         check_name(name)
         return ctx.look_up(asked, lambda known: _look_up_values(known, owner, name, column))
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}") from None
+        raise TraceError(f"{at()}data set {name!r} of {owner}: {error}", code="T014") from None
 
 
 @dataclass(frozen=True, slots=True)

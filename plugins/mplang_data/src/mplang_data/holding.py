@@ -113,7 +113,7 @@ class DataSet(Description):
         try:
             where = source_of(self.kind).place(self.where, folder)
         except SourceError as error:
-            raise ConfigError(f"source {self.kind}: {error}") from None
+            raise ConfigError(f"source {self.kind}: {error}", code="C008") from None
         return self.model_copy(update={"source": f"{self.kind}:{where}"})
 
     def open(self, kind: BaseType | None = None) -> Opened:
@@ -188,7 +188,9 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
         ConfigError: names or fields are invalid; tells of all data sets.
     """
     if not isinstance(fields, Mapping):
-        raise ConfigError(f"field 'data': expected data sets by name, got {type(fields).__name__}")
+        raise ConfigError(
+            f"field 'data': expected data sets by name, got {type(fields).__name__}", code="C008"
+        )
     found, wrong = {}, []
     for name, each in fields.items():
         try:
@@ -199,7 +201,7 @@ def read_data_sets(fields: Any, folder: str) -> dict[str, DataSet]:
         except (ConfigError, TypeError, ValueError) as error:
             wrong.append(f"field 'data.{name}': {error}")
     if wrong:
-        raise ConfigError("\n".join(wrong))
+        raise ConfigError("\n".join(wrong), code="C008")
     return found
 
 
@@ -213,7 +215,8 @@ def _fields_of(described: object) -> Mapping[str, Any]:
         return described
     raise ConfigError(
         "expected its fields, as {'source': 'csv:people.csv', 'columns': {'id': 'string'}}, got "
-        f"{described!r:.80}; `mplang data schema people.csv` proposes them"
+        f"{described!r:.80}; `mplang data schema people.csv` proposes them",
+        code="C008",
     )
 
 
@@ -226,7 +229,8 @@ def _check_unit(data_set: DataSet) -> None:
     if data_set.unit in data_set.match:
         raise ConfigError(
             f"the unit {data_set.unit!r} is in match, so no program can read it, and no guard "
-            "could count by it: name it in columns instead; rules decide that it never leaves"
+            "could count by it: name it in columns instead; rules decide that it never leaves",
+            code="C008",
         )
 
 

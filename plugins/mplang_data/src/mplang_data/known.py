@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from mplang_core import ClusterSpec, Program
-from mplang_core.ext import ConfigError, given_catalogue
+from mplang_core.ext import ConfigError, at, given_catalogue, printable
 from mplang_data.description import Description, read_descriptions
 from mplang_data.engine_check import check_engines
+
+T = TypeVar("T")
+
+
+class UnknownNameError(ConfigError, KeyError):
+    """Name that is not in a catalogue; the message has those that are."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ByName(dict[str, T]):
+    """Dict whose error for another name has the user's line, and the names that there are.
+
+    Args:
+        what: what the names are of, for messages.
+        there: what is there by name.
+    """
+
+    def __init__(self, what: str, there: Mapping[str, T]) -> None:
+        super().__init__(there)
+        self._what = what
+
+    def __missing__(self, name: str) -> T:
+        close = difflib.get_close_matches(str(name), self, n=1)
+        known = f"there are {', '.join(map(printable, self)) or 'none'}"
+        meant = f"did you mean {close[0]!r}? {known}" if close else known
+        raise UnknownNameError(f"{at()}no {self._what} {name!r}; {meant}")
 
 
 class Catalogue(Mapping[str, Mapping[str, Description]]):
@@ -33,7 +62,9 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
         parties: Mapping[str, Mapping[str, Description]],
         stored: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] | None = None,
     ) -> None:
-        self._parties = {party: dict(each) for party, each in parties.items()}
+        self._parties = ByName(
+            "party", {p: ByName(f"data set of {p}", parties[p]) for p in parties}
+        )
         self.stored = {party: dict(each) for party, each in (stored or {}).items()}
         self._hash = hash(repr((self._parties, self.stored)))
 
@@ -70,6 +101,15 @@ class Catalogue(Mapping[str, Mapping[str, Description]]):
     def __repr__(self) -> str:
         return f"Catalogue({self._parties})"
 
+    def __str__(self) -> str:
+        lines = []
+        for party, sets in self._parties.items():
+            lines.append(party)
+            lines += [f"  {name}: {described}" for name, described in sets.items()]
+            if there := self.stored.get(party):
+                lines.append(f"  stored: {', '.join(there)}")
+        return "\n".join(map(printable, lines)) or "no data set may be read"
+
 
 def read_catalogue(data: Any) -> Catalogue:
     """Return a catalogue of plain data: by party and by name.
@@ -83,11 +123,13 @@ def read_catalogue(data: Any) -> Catalogue:
         table<["age", "int64"]>
     """
     if not isinstance(data, Mapping):
-        raise ConfigError(f"a catalogue has data sets by party, got a {type(data).__name__}")
+        raise ConfigError(
+            f"a catalogue has data sets by party, got a {type(data).__name__}", code="C008"
+        )
     try:
         return Catalogue({str(party): read_descriptions(each) for party, each in data.items()})
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the catalogue is malformed: {error}") from None
+        raise ConfigError(f"the catalogue is malformed: {error}", code="C008") from None
 
 
 @contextmanager
@@ -121,7 +163,9 @@ def catalogue(source: str | os.PathLike[str] | Mapping[str, Any]) -> Iterator[Ca
         try:
             data = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"cannot read the catalogue {os.fspath(source)}: {error}") from error
+            raise ConfigError(
+                f"cannot read the catalogue {os.fspath(source)}: {error}", code="C008"
+            ) from error
     made = read_catalogue(data)
     token = given_catalogue.set(made)
     try:

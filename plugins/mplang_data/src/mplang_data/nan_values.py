@@ -40,7 +40,9 @@ def _of_scan(scan: Scan, nan: Literal["missing", "error"], part: Any) -> Any:
         return _of_table(part, nan)
     except SourceError as error:  # its owner is told, whatever a coordinator is
         log.error("%s is not what is published: %s", scan.name, error)
-        raise KernelError(f"{scan.name} is not what its owner published: {error}") from error
+        raise KernelError(
+            f"{scan.name} is not what its owner published: {error}", code="R011"
+        ) from error
 
 
 def _of_table(table: Any, nan: Literal["missing", "error"]) -> Any:

@@ -33,17 +33,18 @@ def explaining(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except NotOfferedError as error:
-        raise AdmissionError(f"{which}: {error}") from error
+        raise AdmissionError(f"{which}: {error}", code="A002") from error
     except NoDataSetError as error:
         raise AdmissionError(
             f"this party has no data set {str(error)!r} that you may read; its owner names it in "
-            "the worker's `data`, and you among its `readers`"
+            "the worker's `data`, and you among its `readers`",
+            code="A002",
         ) from error
     except SourceUnreachableError as error:
         raise KernelError(
-            f"{which} cannot be reached now: {error}; its owner's log says why"
+            f"{which} cannot be reached now: {error}; its owner's log says why", code="R011"
         ) from error
     except SourceError as error:  # its owner is told, whatever a coordinator is
         why = f"{error}: {error.detail}" if error.detail else str(error)
         log.error("%s is not what is published: %s", which, why)
-        raise KernelError(f"{which} is not what its owner published: {why}") from error
+        raise KernelError(f"{which} is not what its owner published: {why}", code="R011") from error

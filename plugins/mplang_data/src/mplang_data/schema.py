@@ -77,10 +77,14 @@ def propose(
     kind, _, where = source.partition(":")
     files_of = source_of(kind)
     if not isinstance(files_of, Files) or kind not in KINDS:
-        raise ConfigError(f"a source of the kind {kind} tells no schema; give its columns")
+        raise ConfigError(
+            f"a source of the kind {kind} tells no schema; give its columns", code="C008"
+        )
     known = dict(csv or {})
     if known and kind != "csv":
-        raise ConfigError(f"csv has the options of CSV files, and its source is {kind}")
+        raise ConfigError(
+            f"csv has the options of CSV files, and its source is {kind}", code="C008"
+        )
     CsvOptions(**known)
     place = files_of.place(where, folder)
     try:
@@ -100,9 +104,11 @@ def propose(
         raise
     except SourceError as error:
         detail = error.detail or error.__cause__
-        raise ConfigError(f"{source}: {error}" + (f": {detail}" if detail else "")) from error
+        raise ConfigError(
+            f"{source}: {error}" + (f": {detail}" if detail else ""), code="C008"
+        ) from error
     except Exception as error:  # of whatever reads it
-        raise ConfigError(f"{source}: {error}") from error
+        raise ConfigError(f"{source}: {error}", code="C008") from error
 
 
 def _read(asked: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:

@@ -97,7 +97,9 @@ class DataSection:
                 data[name] = read_descriptions(descriptions, newer=True)
                 entries = read_entries(values)
             except (ConfigError, LookupError, TypeError, ValueError) as error:
-                raise ConfigError(f"{name} tells no catalogue of data sets: {error}") from None
+                raise ConfigError(
+                    f"{name} tells no catalogue of data sets: {error}", code="C008"
+                ) from None
             stored[name] = {key: (each.nest, each.kinds) for key, each in entries.items()}
         return Catalogue(data, stored)
 
@@ -286,7 +288,7 @@ def _check(data_sets: Mapping[str, DataSet]) -> None:
     found = check_data_sets(data_sets, whole=False)
     wrong = [f"field 'data.{n}': {each['error']}" for n, each in found.items() if each["error"]]
     if wrong:
-        raise ConfigError("\n".join(wrong))
+        raise ConfigError("\n".join(wrong), code="C008")
 
 
 def _tables(args: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

@@ -118,21 +118,27 @@ def simulated(
     """
     chosen = _engines(engines or {}, names)
     if not isinstance(data, Mapping):
-        raise ConfigError(f"data: expected data sets by party and by name, got {data!r:.80}")
+        raise ConfigError(
+            f"data: expected data sets by party and by name, got {data!r:.80}", code="C008"
+        )
     unknown = sorted(set(data) - set(names))
     if unknown:
-        raise ConfigError(f"data names {unknown[0]!r}; the parties are {', '.join(names)}")
+        raise ConfigError(
+            f"data names {unknown[0]!r}; the parties are {', '.join(names)}", code="C008"
+        )
     held: dict[str, dict[str, DataSet | Described]] = {}
     catalogue: dict[str, dict[str, Description]] = {}
     for party, each in data.items():
         if not isinstance(each, Mapping):
-            raise ConfigError(f"data of {party}: expected data sets by name, got {each!r:.80}")
+            raise ConfigError(
+                f"data of {party}: expected data sets by name, got {each!r:.80}", code="C008"
+            )
         for name, given in each.items():
             try:
                 made = _data_set(given)
                 check_name(name)
             except (ConfigError, TypeError, ValueError) as error:
-                raise ConfigError(f"data set {name!r} of {party}: {error}") from None
+                raise ConfigError(f"data set {name!r} of {party}: {error}", code="C008") from None
             held.setdefault(party, {})[name] = made
             described = made.description
             if party in chosen:
@@ -145,17 +151,21 @@ def _engines(chosen: Mapping[str, str], names: Sequence[str]) -> Mapping[str, st
     known = ["duckdb", *known_engines()]
     for party, engine in chosen.items():
         if party not in names:
-            raise ConfigError(f"engines names {party!r}; the parties are {', '.join(names)}")
+            raise ConfigError(
+                f"engines names {party!r}; the parties are {', '.join(names)}", code="C008"
+            )
         if engine not in known:
-            raise ConfigError(f"no engine {engine!r} of {party}; there are {', '.join(known)}")
+            raise ConfigError(
+                f"no engine {engine!r} of {party}; there are {', '.join(known)}", code="C008"
+            )
     return {party: None if each == "duckdb" else each for party, each in chosen.items()}
 
 
 def _data_set(given: Any) -> DataSet | Described:
     if isinstance(given, str | os.PathLike):
         given = _of_path(os.fspath(given))
-    elif isinstance(given, Mapping) and "source" in given and isinstance(given["source"], str):
-        given = DataSet(**given)
+    elif isinstance(given, Mapping) and any(isinstance(each, str) for each in given.values()):
+        given = DataSet(**given)  # columns are lists
     if isinstance(given, DataSet):
         return given.at(os.getcwd())
     if isinstance(given, Described):

@@ -169,7 +169,9 @@ def histogram(
         ...     return mp.dp.histogram(t, "city", ["Bern", "Basel"], unit="id", epsilon=0.5)
     """
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise TraceError(f"{at()}dp: values are a list, such as ['Bern'], got {str(values)[:40]!r}")
+        raise TraceError(
+            f"{at()}dp: values are a list, such as ['Bern'], got {str(values)[:40]!r}", code="T015"
+        )
     given = {"column": column, "values": tuple(values), "per_unit": per_unit}
     return _run("histogram", table, unit, epsilon, delta, **given)
 
@@ -179,24 +181,27 @@ def _run(function: str, table: Any, unit: str, epsilon: float, delta: float, **a
     from mplang_dp import ops  # which its plugin registers, and takes back if it fails
 
     if not isinstance(attrs.get("column", ""), str):
-        raise TraceError(f"{at()}dp: it is of one column, got {attrs['column']!r:.40}")
+        raise TraceError(f"{at()}dp: it is of one column, got {attrs['column']!r:.40}", code="T015")
     attrs |= {"epsilon": _number("epsilon", epsilon), "delta": _number("delta", delta)}
     if isinstance(table, TakesNoise):
         if unit:
             raise TraceError(
-                f"{at()}dp: units in common have their own column; leave unit={unit!r} out"
+                f"{at()}dp: units in common have their own column; leave unit={unit!r} out",
+                code="T015",
             )
         return table.noised(function, **attrs)
     if not unit:
-        raise TraceError(f"{at()}dp: unit is the column that tells whose rows these are")
+        raise TraceError(
+            f"{at()}dp: unit is the column that tells whose rows these are", code="T015"
+        )
     run = {"sum": ops.sum_, "count": ops.count, "mean": ops.mean, "histogram": ops.histogram}
     return mp.device()(run[function])(table, unit=unit, **attrs)
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise TraceError(f"{at()}dp: {name} is a number, got {str(value)[:40]!r}")
+        raise TraceError(f"{at()}dp: {name} is a number, got {str(value)[:40]!r}", code="T015")
     try:
         return float(value)
     except OverflowError:
-        raise TraceError(f"{at()}dp: {name} is beyond what a float holds") from None
+        raise TraceError(f"{at()}dp: {name} is beyond what a float holds", code="T015") from None

@@ -86,7 +86,8 @@ def aggregate(
     """
     if isinstance(by, str) or not isinstance(by, Sequence):
         raise TraceError(
-            f"{at()}guard.aggregate: by is a list of columns, such as ['city'], got {by!r}"
+            f"{at()}guard.aggregate: by is a list of columns, such as ['city'], got {by!r}",
+            code="T015",
         )
     number: Any = k
     k = number.item() if isinstance(number, np.generic) else k
@@ -95,11 +96,12 @@ def aggregate(
     if isinstance(table, HasUnits):
         if unit:
             raise TraceError(f"{at()}guard.aggregate: units in common have their own column; "
-                             f"leave unit={unit!r} out")  # fmt: skip
+                             f"leave unit={unit!r} out", code="T015")  # fmt: skip
         return table.guarded(k=k, by=tuple(by), aggregates=wanted, max_share=share)
     if not unit:
         raise TraceError(
-            f"{at()}guard.aggregate: unit is the column that tells whose rows these are"
+            f"{at()}guard.aggregate: unit is the column that tells whose rows these are",
+            code="T015",
         )
     return _of_table(table, unit, k, by, wanted, share)
 
@@ -122,7 +124,8 @@ def _millionths(part: Any) -> int:
     if not isinstance(part, float) or not 1 / WHOLE <= part < 1:
         raise TraceError(
             f"{at()}guard.aggregate: max_share is the part of a number that one unit may add, "
-            f"such as 0.5: at least 0.000001 and below 1, got {part!r}"
+            f"such as 0.5: at least 0.000001 and below 1, got {part!r}",
+            code="T015",
         )
     return int(Decimal(repr(part)) * WHOLE)
 
@@ -135,7 +138,8 @@ def _function(name: str, given: Any) -> tuple[str, str]:
     if not pair or not all(isinstance(each, str) for each in given):
         raise TraceError(
             f"{at()}guard.aggregate: expected {name}=('column', 'mean') or {name}='count', got "
-            f"{str(given)[:60]}"
+            f"{str(given)[:60]}",
+            code="T015",
         )
     column, function = given
     return function, column

@@ -41,7 +41,8 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
             f"{at()}how {value!s} is encrypted follows from the function that it is for: call "
             f"mp.device({dst.name!r})(function)(x) with what is at its party, and it is encrypted "
             f"there; or say in the configuration of {dst.name} by limit: how large the numbers of "
-            "all results are, and by levels: how many products there are one after the other"
+            "all results are, and by levels: how many products there are one after the other",
+            code="T012",
         )
     kind = tensor_of(value, dst)
     check_rows(value, dst)
@@ -49,7 +50,7 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     try:
         parameters = roomy_parameters(scheme_of([kind]), config.levels, config.limit)
     except ValueError as error:
-        raise TraceError(f"{at()}{dst} cannot encrypt {value!s}: {error}") from None
+        raise TraceError(f"{at()}{dst} cannot encrypt {value!s}: {error}", code="T012") from None
     owner = config.evaluator if is_at_evaluator(value, dst) else the_holder(value)
     return encrypted(value, owner, keys_of(value.ctx, dst, parameters), ends)
 

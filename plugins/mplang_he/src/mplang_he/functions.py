@@ -66,7 +66,9 @@ def run(
             of it, and the devices that could.
     """
     if type(spare) is not int or not 0 <= spare <= 12:
-        raise TraceError(f"{at()}{device.name}: spare is a number of products, got {spare!r}")
+        raise TraceError(
+            f"{at()}{device.name}: spare is a number of products, got {spare!r}", code="T012"
+        )
     program = _compiled(device, fn, args, kwargs)
     operands = [_operand(device, each) for each in _inputs(device, program)]
     code = program.pfunc.attrs["code"]
@@ -130,7 +132,7 @@ def _plain_operand(device: Device, leaf: Any) -> Any:
         kind = leaf.base_type
         plain = kind.inner if isinstance(kind, HeCiphertextType) else kind
         if not isinstance(plain, TensorType):
-            raise TraceError(f"{at()}{device} takes tensors, got {leaf!s}")
+            raise TraceError(f"{at()}{device} takes tensors, got {leaf!s}", code="T012")
         return Operand(plain, leaf)
     if hasattr(leaf, "shape"):
         made = mp.constant(leaf, parties=device.config.evaluator)
@@ -151,12 +153,14 @@ def _operand(device: Device, value: MPObject) -> _Operand:
         if value.device != device:
             raise TraceError(
                 f"{at()}{value!s} is on {value.device}, and its key is not that of {device}: what "
-                "is computed together is under one key"
+                "is computed together is under one key",
+                code="T012",
             )
         if known_keys(value.ctx, device, kind.parameters) is None:
             raise TraceError(
                 f"{at()}the key of {value!s} was made in another program, or within a branch or "
-                "loop: compute on it there"
+                "loop: compute on it there",
+                code="T012",
             )
         return _Operand(value, FunctionOperand(kind.inner, kind.low, kind.high, kind, True))
     kind = tensor_of(value, device)
@@ -177,7 +181,8 @@ def _parameters(
     if not any(each.known.encrypted for each in operands):
         raise TraceError(
             f"{at()}{device}: its evaluator has all operands in plain, so there is nothing to "
-            "encrypt: run the function on its own device"
+            "encrypt: run the function on its own device",
+            code="T012",
         )
     try:
         scheme = scheme_of((each.known.type for each in operands), code)
@@ -199,7 +204,7 @@ def _refuse(device: Device, code: bytes, error: Exception) -> NoReturn:
     others = [name for name, spec in devices.items() if _compiles(device_kinds.get(spec.kind))]
     could = f". {' or '.join(others)} could, on shares" if others else ""
     prefix = at() if line is None else f"{line}: "
-    raise TraceError(f"{prefix}{device} cannot run this: {error}{could}") from None
+    raise TraceError(f"{prefix}{device} cannot run this: {error}{could}", code="T012") from None
 
 
 def _compiles(kind: DeviceKind | None) -> bool:

@@ -36,7 +36,9 @@ def keygen(
     parameters = Parameters.from_params((scheme, degree, primes, plain))
     _, made = _call(ctx, "keygen", parameters, {}, [])
     if len(made) != 3:
-        raise KernelError(f"{ctx.op.opcode}: its process makes {len(made)} keys, not 3")
+        raise KernelError(
+            f"{ctx.op.opcode}: its process makes {len(made)} keys, not 3", code="R017"
+        )
     private = HePrivateKey(HePrivateKeyType(parameters), made[0])
     public = HePublicKey(HePublicKeyType(parameters), made[1])
     return private, public, HePublicKey(HeRelinKeyType(parameters), made[2])
@@ -51,7 +53,9 @@ def encrypt(
         KernelError: a number is not within its range.
     """
     if not checked(x, low, high):
-        raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
+        raise KernelError(
+            f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R006"
+        )
     kind = _result(ctx)
     plain = _bytes(np.moveaxis(x, 0, -1), kind.parameters)
     made = _call(ctx, "encrypt", kind.parameters, {"rows": kind.rows}, [key.data, plain])[1]
@@ -72,7 +76,7 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
     is_bfv = kind.parameters.scheme == "bfv"
     count, size = kind.rows * kind.count // kind.blocks, 8
     if len(made) != 1 or len(made[0]) != size * count:
-        raise KernelError(f"{ctx.op.opcode}: it gives no {kind.inner}")
+        raise KernelError(f"{ctx.op.opcode}: it gives no {kind.inner}", code="R017")
     numbers = np.frombuffer(made[0], "<i8" if is_bfv else "<f8")
     slack = 0 if is_bfv else 2 * kind.error + 1e-9 * max(abs(kind.low), abs(kind.high))
     if (is_bfv and about.get("budget", 0) < 1) or not checked(
@@ -81,7 +85,8 @@ def decrypt(ctx: KernelContext, x: EncryptedColumns, key: HePrivateKey) -> Array
         raise KernelError(
             f"{ctx.op.opcode}: a number is beyond its type, or no noise budget is left: it is "
             "under another key, as of another branch, or somebody gave another ciphertext than the "
-            "program says, or numbers beyond their range"
+            "program says, or numbers beyond their range",
+            code="R012",
         )
     dtype = kind.inner.dtype.numpy
     if not is_bfv and dtype.kind != "f":
@@ -97,7 +102,9 @@ def rotation_keys(ctx: KernelContext, key: HePrivateKey, *, steps: tuple[int, ..
     kind = HeRotationKeyType(key.type.parameters, steps)
     _, made = _call(ctx, "rotation_keys", kind.parameters, {"steps": steps}, [key.data])
     if len(made) != 1:
-        raise KernelError(f"{ctx.op.opcode}: its process makes {len(made)} keys, not 1")
+        raise KernelError(
+            f"{ctx.op.opcode}: its process makes {len(made)} keys, not 1", code="R017"
+        )
     return HePublicKey(kind, made[0])
 
 
@@ -152,7 +159,9 @@ def run(
             continue
         low, high = next(ends)
         if not checked(each, low, high):
-            raise KernelError(f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]")
+            raise KernelError(
+                f"{ctx.op.opcode}: a number is not within the range [{low}, {high}]", code="R006"
+            )
         whole = each.dtype.kind != "f"
         shapes.append((INTEGERS if whole else FLOATS, each.shape, 0))
         buffers.append(np.ascontiguousarray(each.astype("<i8" if whole else "<f8")).tobytes())
@@ -181,7 +190,9 @@ def _sealed(
 ) -> list[EncryptedColumns]:
     """Return what the library made, as values of the types of the op."""
     if builtins.sum(kind.count for kind in kinds) != len(made):
-        raise KernelError(f"{ctx.op.opcode}: its process gives {len(made)} ciphertexts")
+        raise KernelError(
+            f"{ctx.op.opcode}: its process gives {len(made)} ciphertexts", code="R017"
+        )
     parts, results = iter(made), []
     for kind in kinds:
         results.append(EncryptedColumns(kind, tuple(next(parts) for _ in range(kind.count))))
@@ -206,5 +217,5 @@ def _call(
     try:
         answer = compute.run(method, args, buffers)
     except UNNAMED as error:
-        raise KernelError(f"{ctx.op.opcode}: {error}") from error
+        raise KernelError(f"{ctx.op.opcode}: {error}", code="R017") from error
     return answer.about, answer.buffers

@@ -111,7 +111,8 @@ def private_key(ctx: StateContext, device: Device, parameters: Parameters) -> MP
     if known is None:
         raise TraceError(
             f"{at()}the key of what is on {device} was made in another program, or within a branch "
-            "or loop: reveal it there"
+            "or loop: reveal it there",
+            code="T012",
         )
     return known.private
 

@@ -25,9 +25,13 @@ def tensor_of(value: MPObject, device: Device) -> TensorType:
     """
     kind = value.base_type
     if not isinstance(kind, TensorType) or kind.dtype.value.startswith(("c", "bf")):
-        raise TraceError(f"{at()}{device} takes tensors of real numbers, got {value!s}")
+        raise TraceError(
+            f"{at()}{device} takes tensors of real numbers, got {value!s}", code="T012"
+        )
     if value.pmask is None:
-        raise TraceError(f"{at()}who holds {value!s} is known only at run time; name its party")
+        raise TraceError(
+            f"{at()}who holds {value!s} is known only at run time; name its party", code="T012"
+        )
     return kind
 
 
@@ -42,7 +46,8 @@ def check_rows(value: MPObject, device: Device) -> None:
     if not kind.shape or not kind.shape[0]:
         raise TraceError(
             f"{at()}{device} encrypts tensors by rows, along the first axis, and {value!s} has "
-            "none: make it one of one row"
+            "none: make it one of one row",
+            code="T012",
         )
 
 
@@ -73,7 +78,8 @@ def range_of(value: MPObject, kind: TensorType, device: Device) -> tuple[float, 
         raise TraceError(
             f"{at()}{device}: how large the numbers of {value!s} are is not known, and parameters "
             "follow from it: write mp.put(…, x, range=(low, high)) where its party puts it, or say "
-            f"limit: in the configuration of {device.name}"
+            f"limit: in the configuration of {device.name}",
+            code="T012",
         )
     else:
         limits = np.iinfo(kind.dtype.numpy)

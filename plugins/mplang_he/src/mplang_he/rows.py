@@ -82,7 +82,9 @@ def rotate_rows(x: MPObject, by: int) -> MPObject:
     """
     kind, keys = _keys(x)
     if type(by) is not int or not 0 < by < kind.rows:
-        raise TraceError(f"{at()}by is a row of {x!s} from 1 to {kind.rows - 1}, got {by!r}")
+        raise TraceError(
+            f"{at()}by is a row of {x!s} from 1 to {kind.rows - 1}, got {by!r}", code="T012"
+        )
     rotation = keys.rotation_at(keys.evaluator, (by, by - kind.rows))
     public = keys.public_at(keys.evaluator)
     return _on_device(x, lambda ops: ops.roll(x, rotation, public, by=by))
@@ -96,10 +98,14 @@ def _keys(x: MPObject) -> tuple[HeCiphertextType, Keys]:
     """
     device, kind = cast("Device | None", getattr(x, "device", None)), getattr(x, "base_type", None)
     if device is None or not isinstance(kind, HeCiphertextType):
-        raise TraceError(f"{at()}rows are those of what is on a device of kind HE, got {x!s}")
+        raise TraceError(
+            f"{at()}rows are those of what is on a device of kind HE, got {x!s}", code="T012"
+        )
     keys = known_keys(x.ctx, device, kind.parameters)
     if keys is None or not isinstance(device.config, HeConfig):
-        raise TraceError(f"{at()}the key of {x!s} was made in another program, or within a branch")
+        raise TraceError(
+            f"{at()}the key of {x!s} was made in another program, or within a branch", code="T012"
+        )
     return kind, keys
 
 

@@ -27,7 +27,7 @@ class HeService:
         try:
             return compute.run(method, args, buffers)
         except UNNAMED as error:
-            raise KernelError(f"he.{method}: {error}") from error
+            raise KernelError(f"he.{method}: {error}", code="R017") from error
 
     def end_run(self) -> None:
         """Keep nothing of a run: keys are those of the session."""

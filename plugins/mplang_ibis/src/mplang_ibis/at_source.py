@@ -138,7 +138,7 @@ def run(
     try:
         check_names(list(names))
     except ValueError as error:  # one may be of the file that is attached
-        raise AdmissionError(f"{op}: {error}") from error
+        raise AdmissionError(f"{op}: {error}", code="A005") from error
     query.admit_on(con, sql, names)
     with query.limited(con, op, bounds.seconds):
         if not (_has_extremes(con, sql) and _has_floats(con, names)):
@@ -191,4 +191,4 @@ def _cast(batch: Any, gives: TableType, op: str) -> Any:
     try:
         return arrow.cast(pa.Table.from_batches([batch]), gives)
     except ValueError as error:
-        raise KernelError(f"{op}: {error}") from error
+        raise KernelError(f"{op}: {error}", code="R010") from error

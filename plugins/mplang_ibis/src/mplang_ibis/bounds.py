@@ -35,7 +35,8 @@ class Bounds(NamedTuple):
             raise KernelError(
                 f"{op}: the query gives more than the {self.rows} rows, or {self.bytes} bytes, "
                 "that the owner permits (result_rows and size, in the catalogue); aggregate it, "
-                "or filter more"
+                "or filter more",
+                code="R010",
             )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import linecache
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,15 +18,29 @@ from mplang_core.ext import (
     Capabilities,
     TraceError,
     flatten,
+    is_skipped,
     pack,
     raised,
     skip_package,
 )
+from mplang_ibis.advice import advice_for, reason_of
 from mplang_ibis.result_types import declared
 from mplang_ibis.sql import check_names
 
 for package in ("ibis", "sqlglot"):
     skip_package(package)
+
+
+_RETURNED = {
+    "GroupedTable": "say what is told of each group, as t.group_by('a').agg(n=t.count())",
+    "NoneType": "write `return` before it",
+    "dict": "call it once for each of them",
+    "list": "call it once for each of them",
+    "tuple": "call it once for each of them",
+}
+"""What to write instead of a result that is no table, by its class."""
+
+MAX_SHOWN = 200  # characters of the types of tables in a message
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool | None:
@@ -99,11 +115,13 @@ def _compile(
         check_table(gives)
     except AdmissionError as error:
         reason = str(error).removeprefix("ibis.run: ")
-        raise TraceError(f"{raised(error)}{shown}: {reason}") from error
+        raise TraceError(f"{raised(error)}{shown}: {reason}", code="T010") from error
     except MPLangError:
         raise
     except Exception as error:
-        raise TraceError(f"{raised(error)}Ibis cannot trace {shown}: {_told(error)}") from error
+        raise TraceError(
+            f"{raised(error)}Ibis cannot trace {shown}: {_told(error)}", code="T010"
+        ) from error
     attrs = {"code": pack(sql), "names": tuple(called), "gives": gives, "ibis": ibis.__version__}
     return FeProgram(
         PFunction("ibis.run", tables, (gives,), attrs),
@@ -121,7 +139,17 @@ def _told(error: Exception) -> str:
             "t.agg(x=t.x.mean()), or make its numbers a tensor first: "
             "mp.device(...)(mplang_tables.to_tensor)(t, rows=...)"
         )
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    advice = advice_for(error, _line_of(error))
+    return f"{reason_of(error)}{f' Hint: {advice}' if advice else ''}"
+
+
+def _line_of(error: Exception) -> str:
+    """Return the text of the innermost line of the user; empty if there is none."""
+    text = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not is_skipped(frame.f_globals.get("__name__", "")):
+            text = linecache.getline(frame.f_code.co_filename, line)
+    return text
 
 
 def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
@@ -135,7 +163,7 @@ def _tables(operands: tuple[BaseType, ...]) -> tuple[TableType, ...]:
 
 def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, TableType]) -> Any:
     import ibis
-    from ibis.expr.operations import InMemoryTable  # type: ignore[import-untyped]
+    import ibis.expr.operations as ops  # type: ignore[import-untyped]
     from mplang_tables import arrow
 
     from mplang_ibis.kept_casts import casts_kept
@@ -148,14 +176,25 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
     with casts_kept(), sql_typed(tables):
         expr = fn(*signature.fill(unbound), **signature.kwargs)
     if not isinstance(expr, ibis.expr.types.Table):
-        raise TypeError(
-            f"it returns a {type(expr).__name__}, expected one Ibis table; "
-            "a single value becomes one by .as_table()"
-        )
-    if expr.op().find(InMemoryTable):
+        kind = type(expr).__name__
+        is_column = kind.endswith("Column")
+        other = "t.select('a')" if is_column else "a single value becomes one by .as_table()"
+        advice = _RETURNED.get(kind, f"a column is one as {other}" if is_column else other)
+        raise TypeError(f"it returns a {kind}, expected one Ibis table; {advice}")
+    if expr.op().find(ops.InMemoryTable):
         raise TypeError("it brings a table of its own (a memtable); make an argument of it")
+    own = {table.op() for table in unbound}
+    if others := [each.name for each in expr.op().find(ops.UnboundTable) if each not in own]:
+        raise TypeError(f"it reads a table of its own, {others[0]!r}; make an argument of it")
+    called = expr.op().find((ops.ScalarUDF, ops.AggUDF))
+    if any(each.__input_type__ != ops.udf.InputType.BUILTIN for each in called):
+        raise TypeError(
+            "it calls a Python function of yours (a UDF), which cannot run at a party; write it "
+            "with the methods of columns, as t.a * 2"
+        )
     return expr
 
 
 def _list(types: Sequence[object]) -> str:
-    return ", ".join(map(str, types))
+    text = ", ".join(map(str, types))
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

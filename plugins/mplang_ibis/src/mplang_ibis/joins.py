@@ -35,7 +35,7 @@ def check_joins(profile: Mapping[str, Any], op: str) -> None:
     for node in _operators(profile):
         rows = node.get("operator_cardinality", 0)
         if node.get("operator_type") == "HASH_JOIN" and rows > limit * largest:
-            raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}")
+            raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}", code="R010")
 
 
 def _operators(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

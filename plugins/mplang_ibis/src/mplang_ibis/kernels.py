@@ -53,4 +53,4 @@ def _read(code: bytes) -> str:
     try:
         return read_sql(code)
     except ValueError as error:
-        raise AdmissionError(f"ibis.run: {error}") from error
+        raise AdmissionError(f"ibis.run: {error}", code="A005") from error

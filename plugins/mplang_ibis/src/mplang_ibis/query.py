@@ -85,13 +85,15 @@ def run_sql(sql: str, tables: Mapping[str, Any], gives: TableType, *, op: str = 
     try:
         return arrow.cast(found, gives)
     except ValueError as error:
-        raise KernelError(f"{op}: {error}") from error
+        raise KernelError(f"{op}: {error}", code="R010") from error
 
 
 def failure(bound: duckdb.DuckDBPyRelation, error: Exception, op: str) -> KernelError:
     """Return what is raised for a query that fails on the data."""
     at = _failing(bound) if isinstance(error, OF_VALUES) else ""
-    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}")
+    is_cast = isinstance(error, duckdb.ConversionException)
+    advice = "; TRY_CAST gives null for what is not converted" if is_cast else ""
+    return KernelError(f"{op}: {at}DuckDB fails: {_line(error)}{advice}", code="R010")
 
 
 def _failing(bound: duckdb.DuckDBPyRelation) -> str:
@@ -182,7 +184,7 @@ def limited(con: duckdb.DuckDBPyConnection, op: str, seconds: float) -> Iterator
     try:
         yield
     except duckdb.InterruptException as error:
-        raise KernelError(f"{op}: the query took longer than {seconds:g} s") from error
+        raise KernelError(f"{op}: the query took longer than {seconds:g} s", code="R010") from error
     finally:
         ended.set()
 
@@ -194,7 +196,9 @@ def bind(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
     except duckdb.InterruptException:
         raise
     except FAILURES as error:  # of any kind, such as that of a constant that is folded
-        raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
+        raise AdmissionError(
+            f"ibis.run: DuckDB refuses the SQL: {_line(error)}", code="A005"
+        ) from error
 
 
 # -- admission
@@ -245,7 +249,9 @@ def types_of(sql: str, tables: Mapping[str, TableType]) -> list[tuple[str, str]]
         try:
             bound.limit(0).to_arrow_table()
         except FAILURES as error:  # such as of a constant that does not fit
-            raise AdmissionError(f"ibis.run: DuckDB refuses the SQL: {_line(error)}") from error
+            raise AdmissionError(
+                f"ibis.run: DuckDB refuses the SQL: {_line(error)}", code="A005"
+            ) from error
         return [*zip(bound.columns, map(str, bound.types), strict=True)]
 
 
@@ -264,7 +270,7 @@ def admit_on(con: duckdb.DuckDBPyConnection, sql: str, names: Collection[str]) -
     try:
         found = list(nodes(parse_on(con, sql)))
     except RecursionError as error:
-        raise AdmissionError("ibis.run: the SQL is nested too deep") from error
+        raise AdmissionError("ibis.run: the SQL is nested too deep", code="A005") from error
     ctes = {entry["key"] for node in found for entry in node.get("cte_map", {}).get("map", ())}
     for name in sorted(ctes):
         if not _GENERATED.fullmatch(name) and not NAME.fullmatch(name):
@@ -288,19 +294,19 @@ def parse_on(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         row = con.execute(asked, [sql]).fetchone()
     except FAILURES as error:
         raise AdmissionError(
-            f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}"
+            f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}", code="A005"
         ) from error
     assert row is not None
     try:
         found: dict[str, Any] = json.loads(row[0])
     except ValueError:  # instead of an error whose message would not fit
-        raise AdmissionError("ibis.run: it is no SELECT that DuckDB reads") from None
+        raise AdmissionError("ibis.run: it is no SELECT that DuckDB reads", code="A005") from None
     if found["error"]:
         reason = str(found["error_message"]).split("\n", 1)[0]
         if "position" in found:
             before = sql.encode()[: int(found["position"])]
             reason = f"line {before.count(10) + 1}: {reason}"
-        raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}")
+        raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}", code="A005")
     statements: list[dict[str, Any]] = found.get("statements", [])
     if len(statements) != 1:
         _refuse(f"{len(statements)} statements; it may be one SELECT")
@@ -349,7 +355,7 @@ def _check(node: dict[str, Any], known: Collection[str]) -> None:
 
 
 def _refuse(what: str) -> NoReturn:
-    raise AdmissionError(f"ibis.run: the SQL has what may not run at a party: {what}")
+    raise AdmissionError(f"ibis.run: the SQL has what may not run at a party: {what}", code="A005")
 
 
 def _line(error: Exception) -> str:

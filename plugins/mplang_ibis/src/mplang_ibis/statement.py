@@ -11,6 +11,7 @@ from mplang_tables import check_table
 import mplang_core as mp
 from mplang_core import ClusterSpec, FeProgram, Form, MPObject, PFunction, TableType, feop
 from mplang_core.ext import AdmissionError, TraceError, at, device_of_party, flatten, pack
+from mplang_ibis.advice import sql_advice
 from mplang_ibis.dialects import check_dialect, quoted_in, to_duckdb
 from mplang_ibis.result_types import declared
 from mplang_ibis.sql import check_names
@@ -68,7 +69,8 @@ def sql(
             kind = getattr(value, "base_type", type(value).__name__)
             raise TraceError(
                 f"{at()}mp.sql: {name!r} is no table, but {kind}; tables stand behind the text by "
-                "keyword, numbers and texts in it"
+                "keyword, numbers and texts in it",
+                code="T010",
             )
     run = mp.device(device, **({"match": match} if match else {}))(ibis_sql)
     made: MPObject = run(*tables.values(), text=text, names=tuple(tables), dialect=dialect)
@@ -121,9 +123,10 @@ def ibis_sql(*tables: Any, text: str, names: Sequence[str], dialect: str = "duck
             raise TypeError(f"SQL is a text, got a {type(text).__name__}")
         code, gives = _compiled(text, tuple(names), kinds, dialect)
     except AdmissionError as error:
-        raise TraceError(f"{at()}mp.sql: {located(text, _reason(error))}") from error
+        reason = located(text, sql_advice(text, _reason(error)))
+        raise TraceError(f"{at()}mp.sql: {reason}", code="T010") from error
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}mp.sql: {error}") from error
+        raise TraceError(f"{at()}mp.sql: {error}", code="T010") from error
     attrs = {"code": code, "names": tuple(names), "gives": gives, "ibis": ""}
     return FeProgram(
         PFunction("ibis.run", kinds, (gives,), attrs),

@@ -5,5 +5,5 @@ from __future__ import annotations
 from mplang_core.ext import KernelError
 
 
-class UnfitTableError(KernelError):
+class UnfitTableError(KernelError, code="R011"):
     """A table has other columns than its catalogue says. The text names columns, and no value."""

@@ -16,11 +16,18 @@ _ELEMENTS = """
 i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64 bf16 f16 f32 f64 complex<f32> complex<f64>
 """
 
+_CALLBACK = (
+    "a Python callback cannot run there, as jax.debug.print and jax.pure_callback make one; "
+    "return from the function what you want to see, and mp.fetch it, and write with jnp what "
+    "is computed"
+)
+
 XLA = Admission(
     "XLA",
     STRUCTURE | ARITHMETIC | _COMPLEX | _LINEAR | _RANDOM,
     frozenset(_ELEMENTS.split()),
     {**CUSTOM_CALLS, **lapack.CALLS},
+    advice=dict.fromkeys(("xla_ffi_python", "xla_python", "xla_ffi_partitioned_python"), _CALLBACK),
 )
 """Ops that run there: no Python callbacks, nothing that talks to a host or to other devices."""
 

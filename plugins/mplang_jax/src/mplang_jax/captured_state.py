@@ -88,12 +88,14 @@ class CapturedState:
                 raise TraceError(
                     f"{at()}{name} {may} a {type(iterator).__name__} that it captures, and is "
                     f"{twice}; capture a list of the elements, as by list(it), and take them by "
-                    "number"
+                    "number",
+                    code="T011",
                 )
         if self._is_cut:
             raise TraceError(
                 f"{at()}{name} captures more than {MAX_OBJECTS} objects, and is {twice}, so what "
-                "it may change in them cannot be restored; pass arrays, or capture less"
+                "it may change in them cannot be restored; pass arrays, or capture less",
+                code="T011",
             )
         for undo in self._undo:
             undo()

@@ -196,7 +196,7 @@ def _tensors(types: tuple[BaseType, ...]) -> list[TensorType]:
     tensors = [kind for kind in types if isinstance(kind, TensorType)]
     if len(tensors) != len(types):
         shown = ", ".join(map(str, types))
-        raise TraceError(f"{at()}JAX works on tensors, got operands of ({shown})")
+        raise TraceError(f"{at()}JAX works on tensors, got operands of ({shown})", code="T013")
     return tensors
 
 

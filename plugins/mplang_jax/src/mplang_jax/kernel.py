@@ -128,7 +128,7 @@ def _compile(code: bytes, x64: bool) -> Callable[..., Any]:
     try:
         checked = admission.XLA.admit(read(code))
     except ValueError as error:
-        raise AdmissionError(f"jax.run: {error}") from error
+        raise AdmissionError(f"jax.run: {error}", code="A005") from error
     if any((target_of(op) or "").startswith("lapack_") for op in walk(checked.operation)):
         _initialize_lapack()
     return compile_for_xla(text_of(checked), takes, gives)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,21 +12,17 @@ from mplang_cache import is_installed
 
 from mplang_core import BaseType
 from mplang_core.ext import Location, TraceError, is_skipped, raised
+from mplang_jax.advice import advice_for
 
 LEAKED = (
     "a value leaked out of the function that it was traced in, which has ended; return it from "
     "that function, and pass what the call gives as an argument"
 )
 
-_ADVICE = {
-    "TracerBoolConversionError": "instead of `if` use jnp.where or jax.lax.cond",
-    "TracerArrayConversionError": "use jnp instead of np inside of the function",
-    "ConcretizationTypeError": "what is to be a number must not depend on the arguments",
-    "OverflowError": "a Python number takes the type of what it meets, and this one is too "
-    "large for that; write np.int64(...) around it, or float(...) if it is 2**63 or more",
-    "TracerIntegerConversionError": "what is to be a number must not depend on the arguments",
-    "UnexpectedTracerError": LEAKED,
-}
+_DETAIL = re.compile(
+    r"The (output of|input carry|size argument|error arose)|It arose in|'\w+' argument of|When jit"
+)
+"""Begins lines of JAX's messages that tell more than the first one; others have its own lines."""
 
 
 def told(error: Exception, fn: Callable[..., Any], operands: Sequence[BaseType]) -> TraceError:
@@ -36,18 +34,26 @@ def told(error: Exception, fn: Callable[..., Any], operands: Sequence[BaseType])
         operands: the types of its operands.
     """
     name = getattr(fn, "__name__", type(fn).__name__)
-    reason = str(error).split("\n", 1)[0]
+    first, *others = str(error).splitlines() or [""]
+    details = (line for line in others if _DETAIL.match(line))
+    reason = " ".join([first, *details]).replace("DynamicJaxprTracer", "a traced array")
     advice = _advice(error)
     return TraceError(
         f"{_line_of(error)}JAX cannot trace {name}({', '.join(map(str, operands))}): "
-        f"{type(error).__name__}: {reason}{f' Hint: {advice}' if advice else ''}"
+        f"{type(error).__name__}: {reason}{f' Hint: {advice}' if advice else ''}",
+        code="T011",
     )
 
 
 def _line_of(error: Exception) -> str:
     """Return the innermost line of the user as a prefix: not one of a library that is called."""
-    own = [place for package, place in _frames(error) if not is_installed(package)]
+    own = _own(error)
     return f"{own[-1]}: " if own else raised(error)
+
+
+def _own(error: Exception) -> list[Location]:
+    """Return the user's lines, the innermost last."""
+    return [place for package, place in _frames(error) if not is_installed(package)]
 
 
 def _frames(error: Exception) -> list[tuple[str, Location]]:
@@ -67,9 +73,7 @@ def _advice(error: Exception) -> str:
             f"{frames[-1][0]} computes with NumPy, which takes no values that are traced; use jnp, "
             "and of a Series or DataFrame that is captured its array, as by .to_numpy()"
         )
-    if kind == "TypeError" and "as an abstract array" in str(error):
-        return (
-            "JAX takes arrays of numbers alone; strings and dates are columns of tables, or are "
-            "numbered before, as by np.unique(names, return_inverse=True)"
-        )
-    return _ADVICE.get(kind, "")
+    if kind == "UnexpectedTracerError":
+        return LEAKED
+    line = linecache.getline(own[-1].file, own[-1].line) if (own := _own(error)) else ""
+    return advice_for(kind, str(error), line)

@@ -56,7 +56,7 @@ class TracedFunction:
         wide = any(kind.dtype.is_64bit for kind in operands)
         self.jaxpr, self.x64 = self._choose(wide or bool(jax.config.read("jax_enable_x64")))
         if any(isinstance(const, core.Tracer) for const in self.jaxpr.consts):
-            raise TraceError(f"{at()}{trace_errors.LEAKED}")
+            raise TraceError(f"{at()}{trace_errors.LEAKED}", code="T004")
         self.consts = tuple(np.asarray(const) for const in self.jaxpr.consts)
         self.warned = narrow_comparisons(self.jaxpr.jaxpr, self.consts) if self.x64 else ()
 
@@ -110,7 +110,7 @@ class TracedFunction:
         for leaf in flat:
             if not _is_array(leaf):
                 name = getattr(self._fn, "__name__", type(self._fn).__name__)
-                raise TraceError(f"{at()}{name} returns {_described(leaf)}")
+                raise TraceError(f"{at()}{name} returns {_described(leaf)}", code="T006")
         return flat
 
     def _trace(self) -> Any:
@@ -124,7 +124,7 @@ class TracedFunction:
         stage = jax.jit(flat, keep_unused=True).trace(*avals)  # with the user's name in its errors
         jaxpr = stage.jaxpr
         if len(jaxpr.in_avals) > len(avals):  # values of another trace, which JAX makes operands
-            raise TraceError(f"{at()}{trace_errors.LEAKED}")
+            raise TraceError(f"{at()}{trace_errors.LEAKED}", code="T004")
         if not _hides_consts(jaxpr.jaxpr):
             self._stage = stage
             return jaxpr

@@ -51,6 +51,7 @@ class UnitRows(NamedTuple):
         if len(different.dictionary) > rows:
             raise KernelError(
                 f"{opcode}: the table has more than the {rows} units declared: say in keys: or "
-                "rows: of the data set how many there are at most"
+                "rows: of the data set how many there are at most",
+                code="R009",
             )
         return cls(table, different.dictionary, different.indices.to_numpy(zero_copy_only=False))

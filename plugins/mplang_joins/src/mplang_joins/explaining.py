@@ -226,7 +226,7 @@ class _Costs:
         ]
         if not bounds:
             raise TraceError(
-                "explain: the program reads no data set of whose rows a bound is known"
+                "explain: the program reads no data set of whose rows a bound is known", code="T018"
             )
         self._largest = max(bounds)
 

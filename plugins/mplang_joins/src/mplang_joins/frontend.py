@@ -71,7 +71,9 @@ def join(
         260
     """
     if how not in get_args(How):
-        raise TraceError(f"{at()}join: how is one of {', '.join(get_args(How))}, got {how!r}")
+        raise TraceError(
+            f"{at()}join: how is one of {', '.join(get_args(How))}, got {how!r}", code="T018"
+        )
     sides, keys, kinds, bounds, spu = JoinSides.of("join", tables, on, rows, to)
     shared = _shared(sides, keys, how)
     attrs = {"kinds": kinds, "sides": len(sides)}
@@ -100,7 +102,8 @@ def _shared(
             if name in owner:
                 raise TraceError(
                     f"{at()}join: {owner[name]} and {side.party} both have a column {name!r}; "
-                    f"rename one at its party, on device {side.device}"
+                    f"rename one at its party, on device {side.device}",
+                    code="T018",
                 )
             owner[name] = side.party
     return shared

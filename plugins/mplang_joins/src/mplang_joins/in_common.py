@@ -77,7 +77,8 @@ def overlap(
     if len(columns) > 1:
         raise TraceError(
             f"{at()}overlap: units differ by one column, got {len(columns)}; a person of several "
-            "columns has one as well in the data set that its owner offers"
+            "columns has one as well in the data set that its owner offers",
+            code="T015",
         )
     return Overlap(JoinSides.of("overlap", tables, on, rows, to))
 
@@ -154,7 +155,8 @@ class Overlap:
 
         if per_unit != 1:
             raise TraceError(
-                f"{at()}dp.{function}: a unit in common counts once, got per_unit={per_unit!r}"
+                f"{at()}dp.{function}: a unit in common counts once, got per_unit={per_unit!r}",
+                code="T015",
             )
         bounds = (low, high) if function in ("sum", "mean") else (0.0, 0.0)
         return noised(self.sides, function, column, bounds, tuple(values), (epsilon, delta))
@@ -173,7 +175,9 @@ class _Asked:
         self._names = [name for name, _, _ in aggregates]
         self._wanted = [self._aggregate(*each) for each in aggregates]
         if not aggregates:
-            raise TraceError(f"{at()}guard.aggregate: it has no aggregate, such as n='units'")
+            raise TraceError(
+                f"{at()}guard.aggregate: it has no aggregate, such as n='units'", code="T015"
+            )
 
     def made(self, side: int, salt: MPObject) -> MPObject:
         """Return the shares of what an owner makes of its units."""
@@ -212,17 +216,21 @@ class _Asked:
             of_columns = " and ".join(each for each in FUNCTIONS if each != "units")
             raise TraceError(
                 f"{at()}guard.aggregate: {name}={(column, function) if column else function!r} is "
-                f"not there over units in common, but 'units', and of columns {of_columns}"
+                f"not there over units in common, but 'units', and of columns {of_columns}",
+                code="T015",
             )
         if function == "units":
             if column:
-                raise TraceError(f"{at()}guard.aggregate: units are counted as {name}='units'")
+                raise TraceError(
+                    f"{at()}guard.aggregate: units are counted as {name}='units'", code="T015"
+                )
             return UnitAggregate("units", 0, self._sides.keys[0][0])
         side = self._sides.side_of("guard.aggregate", column)
         kind = self._sides.owned[side].columns[column]
         if function != "count" and not has_sum(kind):
             raise TraceError(
-                f"{at()}guard.aggregate: column {column!r} is {kind}, and has no {function}"
+                f"{at()}guard.aggregate: column {column!r} is {kind}, and has no {function}",
+                code="T015",
             )
         return UnitAggregate(function, side, column)
 
@@ -262,7 +270,9 @@ class _Asked:
                 if counts < 1 or (is_float(kind) and fraction < LEAST_FRACTION):
                     raise TraceError(
                         f"{at()}guard.aggregate: {spu.name} has no room for the mean of "
-                        f"{each.column!r}, which is {kind}, over {rows} units; take the field FM128"
+                        f"{each.column!r}, which is {kind}, over {rows} units; take the field "
+                        "FM128",
+                        code="T015",
                     )
         return sums, counts
 
@@ -280,7 +290,8 @@ class _Asked:
                 return tuple(range(low, high + 1))
         raise TraceError(
             f"{at()}guard.aggregate: which values {column!r} may have is not known beforehand, and "
-            f"which there are may be private: let {owned.party} publish values: or ranges: of it"
+            f"which there are may be private: let {owned.party} publish values: or ranges: of it",
+            code="T015",
         )
 
     # -- the result

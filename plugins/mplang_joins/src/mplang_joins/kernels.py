@@ -53,7 +53,8 @@ def enter(
     if table.num_rows > rows:
         raise KernelError(
             f"joins.enter: the table has more than the {rows} rows declared: say by rows= of "
-            "mp.join how many there are at most, or in keys: or rows: of the data set"
+            "mp.join how many there are at most, or in keys: or rows: of the data set",
+            code="R009",
         )
     keys = match_keys.keys_of(table, on, [KeyKind(*each) for each in kinds])
     tokens = tokens_of(keys, salt.tobytes(), rows=rows, side=side, sides=sides)
@@ -84,7 +85,8 @@ def reduced(
     if len(different.dictionary) > rows:
         raise KernelError(
             f"joins.reduced: the table has more than the {rows} keys declared: say in keys: or "
-            "rows: of the data set how many there are at most"
+            "rows: of the data set how many there are at most",
+            code="R009",
         )
     tokens = tokens_of(different.dictionary, salt.tobytes(), rows=rows, side=side, sides=sides)
     shared = _by_group(ctx, table, rank, columns, code, groups, width, most)
@@ -120,7 +122,8 @@ def placed(
     if max(count, rank.max(initial=-1) + 1) > rows:
         raise KernelError(
             f"joins.placed: the table has more than the {rows} keys declared: say in keys: or "
-            "rows: of the data set how many there are at most"
+            "rows: of the data set how many there are at most",
+            code="R009",
         )
     there = np.zeros(rows, np.bool_)
     there[rank] = True
@@ -151,7 +154,7 @@ def _by_group(
     """Return the numbers of columns with their limbs by group, at the ranks of the keys."""
     group = _codes(table, code, groups)
     if len(np.unique(rank * np.int64(groups) + group)) < table.num_rows:
-        raise KernelError(f"{ctx.op.opcode}: two rows have one key and group")
+        raise KernelError(f"{ctx.op.opcode}: two rows have one key and group", code="R009")
     shared = []
     kinds = [value.type for value in ctx.op.outputs][-len(columns) :] if columns else []
     for name, bits, kind in zip(columns, most, kinds, strict=True):
@@ -182,7 +185,7 @@ def group_table(
     try:
         return JoinedGroups(valid, values, there, fits, columns, gives, keys).to_arrow()
     except OverflowError as error:
-        raise KernelError(f"joins.table: {error}") from None
+        raise KernelError(f"joins.table: {error}", code="R007") from None
 
 
 def _codes(table: Any, code: str, groups: int) -> Array:
@@ -193,11 +196,14 @@ def _codes(table: Any, code: str, groups: int) -> Array:
     if column.null_count:
         raise KernelError(
             "joins.reduced: a row is in a group that is none of those published; say in values: or "
-            "ranges: of the data set which there are, or leave out rows without one"
+            "ranges: of the data set which there are, or leave out rows without one",
+            code="R009",
         )
     codes: Array = column.to_numpy().astype(np.int64)
     if table.num_rows and not 0 <= codes.min() <= codes.max() < groups:
-        raise KernelError(f"joins.reduced: the column {code!r} has other numbers of groups")
+        raise KernelError(
+            f"joins.reduced: the column {code!r} has other numbers of groups", code="R009"
+        )
     return codes
 
 
@@ -220,7 +226,8 @@ def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Arra
     if bits and not fits:
         raise KernelError(
             f"joins.reduced: a sum or a number of rows of one key has more than {bits} bits, and "
-            "what is computed of it on shares may not fit; take a larger unit, or a larger field"
+            "what is computed of it on shares may not fit; take a larger unit, or a larger field",
+            code="R007",
         )
     sizes = np.abs(numbers)
     mask = (1 << width) - 1
@@ -233,7 +240,8 @@ def _numbers(table: Any, name: str) -> Array:
     if column.null_count:
         raise KernelError(
             f"column {name!r} has nulls, which secret shares have no place for; fill or drop them "
-            "first, at the party of the table"
+            "first, at the party of the table",
+            code="R008",
         )
     numbers: Array = column.to_numpy()
     return numbers

@@ -97,7 +97,9 @@ def check_field(spu: Device) -> None:
         TraceError: it has not; shows the line.
     """
     if spu.config.field == "FM32":
-        raise TraceError(f"{at()}{spu.name}: FM32 has no room for keys; take FM64 or FM128")
+        raise TraceError(
+            f"{at()}{spu.name}: FM32 has no room for keys; take FM64 or FM128", code="T018"
+        )
 
 
 def oblivious(config: SpuConfig) -> SpuConfig:

@@ -95,7 +95,7 @@ class JoinSides(NamedTuple):
         if len(there) != 1:
             names = "; ".join(f"{each.party}: {', '.join(each.columns)}" for each in self.owned)
             several = "several tables have" if there else "no table has"
-            raise TraceError(f"{at()}{what}: {several} a column {column!r}; {names}")
+            raise TraceError(f"{at()}{what}: {several} a column {column!r}; {names}", code="T018")
         return there[0]
 
 
@@ -104,10 +104,13 @@ def _owned(what: str, tables: Sequence[Any]) -> list[OwnedTable]:
         if not isinstance(each, MPObject) or not isinstance(each.base_type, TableType):
             raise TraceError(
                 f"{at()}{what} takes tables at their parties, got {each!r:.60}: name a data set of "
-                "the party, or have it put the table on its device first"
+                "the party, or have it put the table on its device first",
+                code="T018",
             )
     if not 2 <= len(tables) <= MAX_SIDES:
-        raise TraceError(f"{at()}{what} takes 2 to {MAX_SIDES} tables, got {len(tables)}")
+        raise TraceError(
+            f"{at()}{what} takes 2 to {MAX_SIDES} tables, got {len(tables)}", code="T018"
+        )
     cluster = context_of(*tables).cluster_spec
     assert isinstance(cluster, ClusterSpec)
     names = [cluster.nodes[the_holder(each)].name for each in tables]
@@ -115,7 +118,8 @@ def _owned(what: str, tables: Sequence[Any]) -> list[OwnedTable]:
         if names.count(name) > 1:
             raise TraceError(
                 f"{at()}{what}: two tables are those of {name}; join these first, on a device of "
-                "its own, as any two tables"
+                "its own, as any two tables",
+                code="T018",
             )
     devices = [device_of_party(cluster, name).name for name in names]
     return [OwnedTable(*each) for each in zip(tables, names, devices, strict=True)]
@@ -130,9 +134,11 @@ def _spu(what: str, sides: Sequence[OwnedTable], to: str | None) -> Device:
     if len(named) == 1:
         return named[0]
     if not spus:
-        raise TraceError(f"{at()}{what}: the cluster has no SPU to join on")
+        raise TraceError(f"{at()}{what}: the cluster has no SPU to join on", code="T018")
     names = " or ".join(each.name for each in spus)
-    raise TraceError(f"{at()}{what}: to names the SPU that it joins on, {names}, got {to!r}")
+    raise TraceError(
+        f"{at()}{what}: to names the SPU that it joins on, {names}, got {to!r}", code="T018"
+    )
 
 
 def _keys(what: str, on: On, sides: Sequence[OwnedTable]) -> list[list[str]]:
@@ -141,7 +147,8 @@ def _keys(what: str, on: On, sides: Sequence[OwnedTable]) -> list[list[str]]:
     if not parts:
         raise TraceError(
             f"{at()}{what}: on is a column, a list of them, or of tuples with one of each of the "
-            f"{len(sides)} tables, as [('id', 'customer')], got {on!r}"
+            f"{len(sides)} tables, as [('id', 'customer')], got {on!r}",
+            code="T018",
         )
     keys = [list(each) for each in zip(*parts, strict=True)]
     for side, columns in zip(sides, keys, strict=True):
@@ -149,7 +156,8 @@ def _keys(what: str, on: On, sides: Sequence[OwnedTable]) -> list[list[str]]:
             if column not in side.columns:
                 raise TraceError(
                     f"{at()}{what}: the table of {side.party} has no column {column!r}, but "
-                    f"{', '.join(side.columns)}"
+                    f"{', '.join(side.columns)}",
+                    code="T018",
                 )
     return keys
 
@@ -163,7 +171,7 @@ def _kinds(what: str, sides: Sequence[OwnedTable], keys: Sequence[Sequence[str]]
             kinds += key_kinds([[each] for each in types])
         except TypeError as error:
             named = ", ".join(f"{name!r}" for name in columns)
-            raise TraceError(f"{at()}{what}: columns {named}: {error}") from None
+            raise TraceError(f"{at()}{what}: columns {named}: {error}", code="T018") from None
     return tuple(kinds)
 
 
@@ -175,7 +183,8 @@ def _bounds(
     if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
         raise TraceError(
             f"{at()}{what}: rows is a number of rows by party, rows={{{names[0]!r}: 1200}}, got "
-            f"{rows!r}"
+            f"{rows!r}",
+            code="T018",
         )
     bounds = []
     for side, columns in zip(sides, keys, strict=True):
@@ -184,12 +193,14 @@ def _bounds(
             raise TraceError(
                 f"{at()}{what}: how many rows the table of {side.party} has at most is not known: "
                 f"say rows={{{side.party!r}: 1200}}, or let its owner publish keys: or rows: of "
-                "the data set"
+                "the data set",
+                code="T018",
             )
         if type(bound) is not int or not 1 <= bound <= MAX_ROWS:
             raise TraceError(
                 f"{at()}{what}: rows of {side.party} is a number from 1 to {MAX_ROWS:,}, got "
-                f"{bound!r}"
+                f"{bound!r}",
+                code="T018",
             )
         bounds.append(bound)
     return bounds

@@ -48,7 +48,8 @@ def tokens_of(keys: pa.Array, salt: bytes, *, rows: int, side: int, sides: int) 
     if len(np.unique(hashed)) < len(hashed):
         raise KernelError(
             "joins.enter: two rows have one key; a join takes one row for each key, so aggregate "
-            "by the key first, at the party of the table"
+            "by the key first, at the party of the table",
+            code="R009",
         )
     has_key = np.zeros(rows, bool)
     has_key[: len(keys)] = keys.is_valid()

@@ -95,7 +95,7 @@ class MatcherProcess:
                         raise self._failed or failure
         except PipeEndedError as error:
             self._end()
-            raise RunError("the process of the matcher has ended") from error
+            raise RunError("the process of the matcher has ended", code="R017") from error
         except BaseException:
             self._end()
             raise

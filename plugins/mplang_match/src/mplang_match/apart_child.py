@@ -41,7 +41,7 @@ class PipeCommunicator(Communicator):
         data = arrived.get()
         del self._arrived[key]
         if data is None:
-            raise CommError(f"party {self.rank} waits for party {from_rank} in vain")
+            raise CommError(f"party {self.rank} gets no message of party {from_rank}")
         return data
 
     def deliver(self, message: Message, data: bytes) -> None:

@@ -40,7 +40,7 @@ class PsiChannel(MPLangChannel):
             data = self._link.communicator.recv(self._link.peer, f"{self._link.key}|{tag}")
             if isinstance(data, bytes | bytearray | memoryview):
                 return bytes(data)
-            raise CommError(f"party {self._link.peer} sent something else than bytes")
+            raise CommError(f"party {self._link.peer} sent something else than bytes", code="L005")
         except BaseException as error:
             return self._stop(error)
 

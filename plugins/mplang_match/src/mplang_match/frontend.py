@@ -78,10 +78,11 @@ def match(
         if not isinstance(each, MPObject):
             raise TraceError(
                 f"{at()}match takes tables at their parties, got a {type(each).__name__}: name a "
-                "data set of the party, or have it put the table on its device first"
+                "data set of the party, or have it put the table on its device first",
+                code="T018",
             )
         if not isinstance(each.base_type, TableType):
-            raise TraceError(f"{at()}match takes tables, got {each!r}")
+            raise TraceError(f"{at()}match takes tables, got {each!r}", code="T018")
     ctx = context_of(a, b)
     cluster = ctx.cluster_spec
     assert isinstance(cluster, ClusterSpec)
@@ -90,7 +91,8 @@ def match(
     if names[0] == names[1]:
         raise TraceError(
             f"{at()}match: both tables are those of {names[0]}; there, on device "
-            f"{_device(cluster, a).name}, they are joined as any two tables"
+            f"{_device(cluster, a).name}, they are joined as any two tables",
+            code="T018",
         )
     pairs = _pairs(on)
     _check_columns(pairs, (a, b), names)
@@ -114,7 +116,8 @@ def _pairs(on: On) -> tuple[tuple[str, str], ...]:
     if not pairs:
         raise TraceError(
             f"{at()}match: on is a column, a list of them, or of pairs such as ('id', 'customer'), "
-            f"got {on!r}"
+            f"got {on!r}",
+            code="T018",
         )
     return tuple((a, b) for a, b in pairs)
 
@@ -133,14 +136,16 @@ def _check_columns(
                     f"{at()}match: the table of {names[side]} has no column {column!r}, but "
                     f"{', '.join(there)}; columns of different names are a pair, "
                     f"on=[(that of {names[0]}, that of {names[1]})], and one that its owner "
-                    f"permits only to be matched on is named, mp.dataset(…, match=[{column!r}])"
+                    f"permits only to be matched on is named, mp.dataset(…, match=[{column!r}])",
+                    code="T018",
                 )
 
 
 def _check_size(what: str, size: object, least: int) -> None:
     if not is_size(size) or size < least:
         raise TraceError(
-            f"{at()}match: {what} is a number of keys from {least} to {MAX_KEYS:,}, got {size!r}"
+            f"{at()}match: {what} is a number of keys from {least} to {MAX_KEYS:,}, got {size!r}",
+            code="T018",
         )
 
 
@@ -149,7 +154,7 @@ def _learners(learn: str, ranks: Sequence[int], names: Sequence[str]) -> Mask:
         return Mask.from_ranks(ranks)
     if learn not in names:
         either = " or ".join(map(repr, names))
-        raise TraceError(f"{at()}match: learn is 'both', {either}, got {learn!r}")
+        raise TraceError(f"{at()}match: learn is 'both', {either}, got {learn!r}", code="T018")
     return Mask.of(ranks[names.index(learn)])
 
 
@@ -163,7 +168,8 @@ def _most(
     if not isinstance(rows, Mapping) or not rows.keys() <= set(names):
         raise TraceError(
             f"{at()}match: rows is a number of keys by party, rows={{{names[0]!r}: 50_000, "
-            f"{names[1]!r}: 50_000}}, got {rows!r}"
+            f"{names[1]!r}: 50_000}}, got {rows!r}",
+            code="T018",
         )
     for name, size in rows.items():
         _check_size(f"rows of {name}", size, 1)

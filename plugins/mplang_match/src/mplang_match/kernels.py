@@ -71,7 +71,11 @@ class Matching:
         """
         least = self.op.attrs["at_least"]
         if len(common) < least:
-            raise RunError(f"fewer than {least} keys are in common, so nothing is told")
+            raise RunError(
+                f"fewer than {least} keys are in common, which at_least= asks for, so nothing is "
+                "told",
+                code="R016",
+            )
 
 
 def match(ctx: KernelContext, *operands: Any, **attrs: Any) -> Any:
@@ -125,7 +129,7 @@ def _common(ctx: KernelContext, matching: Matching, tokens: Tokens) -> Array | N
         learns = matching.me in matching.learners
         return _received(comm.recv(matching.peer, key), matching) if learns else None
     if len(parts) != 1:
-        raise RunError("the matcher tells nothing")
+        raise RunError("the matcher tells nothing", code="R017")
     common = read_text(memoryview(parts[0]))
     tokens.positions(common)  # which they are, and each once, before the other one is told
     matching.check_size(common)
@@ -149,7 +153,7 @@ def _received(data: object, matching: Matching) -> Array:
     """Return what the other party says is in common."""
     is_bytes = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 1
     if not isinstance(data, np.ndarray) or not is_bytes or data.size % SIZE:
-        raise RunError(f"party {matching.peer} sent no tokens")
+        raise RunError(f"party {matching.peer} sent no tokens", code="R017")
     common = np.ascontiguousarray(data).view(f"S{SIZE}")
     matching.check_size(common)
     return common

@@ -70,7 +70,8 @@ def check_spellings(table: pa.Table, columns: Sequence[str], kinds: Sequence[Key
         if not alike.equals(texts) and _different(alike) < _different(texts):
             raise RunError(
                 f"two texts of column {column!r} are one key by Unicode's NFC; leave it out of the "
-                "result (keep=False), or bring its texts into one form first"
+                "result (keep=False), or bring its texts into one form first",
+                code="R009",
             )
 
 

@@ -18,4 +18,6 @@ def check_text(text: memoryview) -> None:
     """
     is_whole = len(text) >= TEXT and len(text) % TEXT == 0
     if not is_whole or (np.frombuffer(text, np.uint8)[TEXT - 1 :: TEXT] != ord("\n")).any():
-        raise RunError(f"expected lines of {TEXT} bytes of tokens, got {len(text)} bytes")
+        raise RunError(
+            f"expected lines of {TEXT} bytes of tokens, got {len(text)} bytes", code="L005"
+        )

@@ -75,7 +75,7 @@ def find_matcher(name: str) -> Matcher:
     matcher = plugin_manager.entry(MATCHERS, name)
     if not isinstance(matcher, Matcher):
         there = ", ".join(names()) or "none"
-        raise RunError(f"no matcher {name!r} is installed here; there are {there}")
+        raise RunError(f"no matcher {name!r} is installed here; there are {there}", code="P002")
     return matcher
 
 

@@ -87,7 +87,7 @@ class _Psi:
             return
         if isinstance(self._error, MPLangError):
             raise self._error
-        raise RunError(f"libpsi failed: {self._error}") from self._error
+        raise RunError(f"libpsi failed: {self._error}", code="R017") from self._error
 
     def _execute(self) -> None:
         import spu.libpsi as libpsi
@@ -143,7 +143,7 @@ def _more(count: int) -> bytes:
 def _read(path: Path) -> bytes:
     """Return the lines of a file of libpsi without its head, which it quotes."""
     if not path.exists():
-        raise RunError("libpsi gave nothing")
+        raise RunError("libpsi gave nothing", code="R017")
     _, _, lines = path.read_bytes().partition(b"\n")
     return lines
 

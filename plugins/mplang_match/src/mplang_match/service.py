@@ -75,10 +75,14 @@ class MatchService:
             MPLangError: the request is wrong, the other party has failed, or the matcher has.
         """
         if method != "match" or len(buffers) != 1:
-            raise RunError(f"the service of matching matches one set of tokens, got {method!r}")
+            raise RunError(
+                f"the service of matching matches one set of tokens, got {method!r}", code="R017"
+            )
         request = MatchRequest(**args)
         if not request.key.startswith(f"{run}/"):
-            raise RunError(f"the service of matching got the op {request.key} of another run")
+            raise RunError(
+                f"the service of matching got the op {request.key} of another run", code="R017"
+            )
         check_text(buffers[0])
         return {}, run_matcher(request, self._party, buffers[0])
 
@@ -106,7 +110,7 @@ def run_matcher(request: MatchRequest, party: Party, tokens: memoryview) -> Sequ
         raise
     except Exception as error:
         raise RunError(
-            f"the matcher {request.protocol} failed: {type(error).__name__}: {error}"
+            f"the matcher {request.protocol} failed: {type(error).__name__}: {error}", code="R017"
         ) from error
     party.communicator.forget(request.key)
     return () if common is None else (common,)

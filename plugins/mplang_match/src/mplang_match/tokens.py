@@ -49,7 +49,7 @@ def agree_secret(comm: Communicator, peer: int, key: str) -> bytes:
             raise TypeError(f"expected bytes, got a {type(theirs).__name__}")
         shared = mine.exchange(X25519PublicKey.from_public_bytes(bytes(theirs)))
     except (TypeError, ValueError) as error:
-        raise RunError(f"party {peer} sent no public key to match by") from error
+        raise RunError(f"party {peer} sent no public key to match by", code="L005") from error
     ends = sorted([public, bytes(theirs)])
     info = b"mplang match\0" + key.encode() + b"\0" + b"".join(ends)
     return HKDF(SHA256(), _SECRET, None, info).derive(shared)
@@ -88,7 +88,9 @@ class Tokens(NamedTuple):
         known = places < len(self.values)
         is_subset = known.all() and np.array_equal(self.values[places], common)
         if not is_subset or (np.diff(places) <= 0).any():
-            raise RunError("what was found in common is not among the tokens of this party")
+            raise RunError(
+                "what was found in common is not among the tokens of this party", code="L005"
+            )
         return places
 
 
@@ -112,7 +114,8 @@ def make_tokens(keys: pa.Array, secret: bytes, size: int | None) -> Tokens:
     if size is not None and len(different) > size:
         raise RunError(
             f"there are more different keys than {size}, of which nothing is told but that: say by "
-            "rows= of mp.match how many there are at most, or in rows: of the data set"
+            "rows= of mp.match how many there are at most, or in rows: of the data set",
+            code="R009",
         )
     count = DUMMIES if size is None else size + DUMMIES - len(different)
     values = np.concatenate([different, np.frombuffer(os.urandom(SIZE * count), f"S{SIZE}")])
@@ -137,9 +140,9 @@ def read_text(text: memoryview) -> Array:
     try:
         raw = bytes.fromhex(bytes(lines[:, :-1]).decode("ascii"))
     except ValueError:
-        raise RunError("expected tokens in hexadecimal, got something else") from None
+        raise RunError("expected tokens in hexadecimal, got something else", code="L005") from None
     if len(raw) != len(lines) * SIZE:
-        raise RunError("expected tokens in hexadecimal, got something else")
+        raise RunError("expected tokens in hexadecimal, got something else", code="L005")
     return np.sort(np.frombuffer(raw, f"S{SIZE}"))
 
 

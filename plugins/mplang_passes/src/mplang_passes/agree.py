@@ -36,7 +36,7 @@ class Exact(Protocol):
 
 
 def clear_agreements(program: Program) -> Program:
-    """Have parties not compare predicates that are the same at all of them by construction.
+    """Mark predicates that are equal at all parties by construction: they skip the comparison.
 
     Those are made of literals and public inputs by ops that are :class:`Exact`. Floats may be
     rounded in another way on another machine, and what a party sent may not be what it sent to
@@ -98,7 +98,7 @@ class _Differing:
     used_by: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
 
     def mark(self, values: Iterable[Value]) -> None:
-        """Note that values may differ."""
+        """Mark values as possibly different."""
         self.roots.update(values)
 
     def scan(self, graph: Graph) -> None:
@@ -118,7 +118,7 @@ class _Differing:
         return found
 
     def _depend(self, values: Sequence[Value], on: Sequence[Value]) -> None:
-        """Note that each value depends on the one at its position."""
+        """Record that each value depends on the one at its position."""
         for value, source in zip(values, on, strict=True):
             self.used_by[source].append(value)
 

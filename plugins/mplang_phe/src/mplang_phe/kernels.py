@@ -62,14 +62,15 @@ def decrypt(ctx: KernelContext, x: Ciphertexts, key: PhePrivateKey) -> Array:
     (data,) = _run(ctx, "decrypt", {"size": size}, buffers, 1)
     count = prod(kind.inner.shape)
     if len(data) != size * count:
-        raise KernelError(f"{ctx.op.opcode}: it gives no {count} numbers")
+        raise KernelError(f"{ctx.op.opcode}: it gives no {count} numbers", code="R017")
     numbers = [
         int.from_bytes(data[i : i + size], "big", signed=True) for i in range(0, len(data), size)
     ]
     if any(abs(number) >= 1 << kind.bits for number in numbers):
         raise KernelError(
             f"{ctx.op.opcode}: a number is larger than its type says, so it is encrypted under "
-            "another key, or somebody gave another ciphertext than the program says"
+            "another key, or somebody gave another ciphertext than the program says",
+            code="R012",
         )
     if kind.scale:
         return np.array([n / (1 << kind.scale) for n in numbers], "f8").reshape(kind.inner.shape)
@@ -165,7 +166,9 @@ def segment_sum(
         KernelError: there is no such segment.
     """
     if segments.size and not 0 <= int(segments.min()) <= int(segments.max()) < count:
-        raise KernelError(f"{ctx.op.opcode}: segments have numbers from 0 to {count - 1}")
+        raise KernelError(
+            f"{ctx.op.opcode}: segments have numbers from 0 to {count - 1}", code="R006"
+        )
     sizes = {"columns": prod(x.type.inner.shape[1:]), "count": count}
     plain = segments.astype("<i8").tobytes()
     return _ciphertexts(ctx, "segment_sum", sizes, [key.modulus, key.base, x.data, plain])
@@ -181,7 +184,9 @@ def _fixed(ctx: KernelContext, x: Array, limit: Limit, scale: int) -> bytes:
     if limit is not OPTIONAL:
         most = limit if x.dtype.kind == "f" else int(limit)  # floats would round large integers
         if not bool(((x <= most) & (x >= -most)).all()):  # NaN is neither
-            raise KernelError(f"{ctx.op.opcode}: a number is larger than limit={limit}")
+            raise KernelError(
+                f"{ctx.op.opcode}: a number is larger than limit={limit}", code="R006"
+            )
     if x.dtype.kind == "f":
         x = np.rint(x.astype("f8") * 2.0**scale)
     return np.ascontiguousarray(x.astype("<i8")).tobytes()
@@ -194,7 +199,7 @@ def _ciphertexts(
     kind = ctx.op.outputs[0].type
     assert isinstance(kind, PheCiphertextType)
     if len(data) != kind.nbytes:
-        raise KernelError(f"{ctx.op.opcode}: it gives no {kind}")
+        raise KernelError(f"{ctx.op.opcode}: it gives no {kind}", code="R017")
     return Ciphertexts(kind, data)
 
 
@@ -209,7 +214,9 @@ def _run(
         try:
             made = compute.run(method, args, buffers)
         except ValueError as error:
-            raise KernelError(f"{ctx.op.opcode}: {error}") from error
+            raise KernelError(f"{ctx.op.opcode}: {error}", code="R017") from error
     if len(made) != count:
-        raise KernelError(f"{ctx.op.opcode}: its process answers {len(made)} values, not {count}")
+        raise KernelError(
+            f"{ctx.op.opcode}: its process answers {len(made)} values, not {count}", code="R017"
+        )
     return [bytes(each) for each in made]

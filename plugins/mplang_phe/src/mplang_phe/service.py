@@ -23,7 +23,7 @@ class PheService:
         try:
             return {}, compute.run(method, args, buffers)
         except (ValueError, TypeError, LookupError, RuntimeError) as error:
-            raise KernelError(f"phe.{method}: {error}") from error
+            raise KernelError(f"phe.{method}: {error}", code="R017") from error
 
     def end_run(self) -> None:
         """Keep nothing of a run: tables of keys are those of the session."""

@@ -142,7 +142,9 @@ class Approval(StrictModel):
         try:
             return cls.model_validate_json(data, strict=False)
         except ValidationError as error:
-            raise ConfigError(f"no approval: {error.error_count()} wrong fields") from None
+            raise ConfigError(
+                f"no approval: {error.error_count()} wrong fields", code="C011"
+            ) from None
 
 
 def rows_of(requests: Sequence[Request]) -> tuple[dict[str, Any], ...]:

@@ -68,7 +68,7 @@ def review(
     """Show what a program discloses, reads, runs and costs, and what your rules say to it."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
-        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}")
+        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}", code="C006")
     found = review_of(
         owner, program, owner.coordinator(coordinator), given or [], network_named(link)
     )
@@ -111,14 +111,16 @@ def approve(
 ) -> None:
     """Sign that a program may run here."""
     if sign_too is not None and renew is not None:
-        raise ConfigError("--sign and --renew do not go together")
+        raise ConfigError("--sign and --renew do not go together", code="C006")
     owner, signing = Owner.read(config), read_key(key, os.environ.get(PASSWORD))
     if renew == ALL and program is None:
         for line in renew_all(owner, signing):
             typer.echo(printable(line))
         return
     if program is None:
-        raise ConfigError(f"name the artifact, prog.mpl; without one there is --renew {ALL}")
+        raise ConfigError(
+            f"name the artifact, prog.mpl; without one there is --renew {ALL}", code="C006"
+        )
     before = sign_too or renew
     old = None if before is None else open_envelope(_read(before), {}).approval
     who = coordinator or (list(old.coordinators) if old else [owner.coordinator(None)])
@@ -131,10 +133,12 @@ def approve(
     made = made_of(owner, program, reviewed, left, until, old)
     changed = [] if old is None else changes(old, made)
     if sign_too is not None and changed:
-        raise ConfigError(f"{sign_too} is of something else: other {', '.join(changed)}")
+        raise ConfigError(
+            f"{sign_too} is of something else: other {', '.join(changed)}", code="C011"
+        )
     if renew is not None and old is not None:
         if set(changed) - {"versions"}:
-            raise ConfigError(f"more has changed than versions: {', '.join(changed)}")
+            raise ConfigError(f"more has changed than versions: {', '.join(changed)}", code="C011")
         typer.echo(printable(f"only versions have changed: {versions_told(old, made)}"))
     if sign_too is not None and old is not None:
         made = old
@@ -151,7 +155,9 @@ def _left(owner: Owner, old: Approval) -> int:
     with closing(Ledger(owner.gate.log, read_only=True)) as ledger:
         left = old.uses - ledger.uses().get(old.id, 0)
     if left < 1:
-        raise ConfigError(f"the {old.uses} uses of {old.id} are used up; --uses says how many more")
+        raise ConfigError(
+            f"the {old.uses} uses of {old.id} are used up; --uses says how many more", code="C011"
+        )
     return left
 
 
@@ -208,12 +214,14 @@ def revoke(
     ] = None,
     tls: Annotated[str | None, typer.Option(help="Your certificate, for --at.")] = None,
 ) -> None:
-    """Have an approval not count any more, at once and for good.
+    """Revoke an approval, at once and for good.
 
     The worker does it where its control socket is at hand; else it is written into its log.
     """
     if not re.fullmatch(r"[0-9a-f]{16}", approval):
-        raise ConfigError(f"an approval is called by 16 hexadecimal digits, not {approval!r}")
+        raise ConfigError(
+            f"an approval is called by 16 hexadecimal digits, not {approval!r}", code="C006"
+        )
     client = control_of(config, control, at, tls)
     if client is not None:
         client.request("DELETE", "approvals", approval)
@@ -243,14 +251,14 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}", code="C005") from None
 
 
 def _until(expires: str | None) -> datetime.datetime:
     text = expires or EXPIRES
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
-        raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w")
+        raise ConfigError(f"--expires {text}: expected a time such as 12h, 30d or 4w", code="C006")
     span = datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
     return (datetime.datetime.now(datetime.UTC) + span).replace(microsecond=0)
 

@@ -80,7 +80,9 @@ def allowed_inputs(
         name, _, value = text.partition("=")
         position = _position(name, names)
         if position is None:
-            raise ConfigError(f"--input {text}: it takes {_listed(names) or 'no inputs'}")
+            raise ConfigError(
+                f"--input {text}: it takes {_listed(names) or 'no inputs'}", code="C006"
+            )
         name = names[position]
         kind = str(program.graph.inputs[position].type)
         found[position] = AllowedInput(name=name, type=kind, **_values(text, value))
@@ -108,7 +110,9 @@ def _values(text: str, value: str) -> dict[str, Any]:
             return {"low": float(low), "high": float(high)}
         return {"values": tuple(float(each) for each in value.split(","))}
     except ValueError:
-        raise ConfigError(f"--input {text}: expected x=LOW..HIGH, x=3,5 or x=any") from None
+        raise ConfigError(
+            f"--input {text}: expected x=LOW..HIGH, x=3,5 or x=any", code="C006"
+        ) from None
 
 
 def as_option(allowed: AllowedInput) -> str:
@@ -151,7 +155,8 @@ def made_of(
     if silent:
         raise ConfigError(
             f"say what {' and '.join(silent)} may be, by --input {silent[0]}=LOW..HIGH: each run "
-            "may give another value"
+            "may give another value",
+            code="C011",
         )
     requirements = mp.artifact.load(program).requirements
     version = old.version if old is not None else CURRENT
@@ -238,7 +243,7 @@ def place_of(owner: Owner, made: Approval) -> Path:
         ConfigError: the worker has none.
     """
     if owner.gate.approvals is None:
-        raise ConfigError("your worker has no folder gate.approvals; give --out")
+        raise ConfigError("your worker has no folder gate.approvals; give --out", code="C011")
     name = re.sub(r"[^A-Za-z0-9_-]", "_", made.name)[:40]
     return Path(owner.gate.approvals) / f"{name}-{made.id}{SUFFIX}"
 
@@ -255,4 +260,4 @@ def write(path: Path, data: bytes) -> None:
         part.write_bytes(data)
         os.replace(part, path)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot write {path}: {error.strerror}", code="C005") from None

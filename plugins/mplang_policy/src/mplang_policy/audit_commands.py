@@ -170,7 +170,9 @@ def accept_clock(config: Config = "worker.yaml") -> None:
     """Go on by the clock as it is now, if a wrong one has dated the last entry ahead; on record."""
     ahead = Ledger(Owner.read(config).gate.log).accept_clock()
     if not ahead:
-        raise ConfigError("the clock is not before the last entry; there is nothing to accept")
+        raise ConfigError(
+            "the clock is not before the last entry; there is nothing to accept", code="C013"
+        )
     typer.echo(f"the last entry is {ahead:.0f} s ahead; the log goes on by the clock as it is now")
 
 
@@ -189,7 +191,7 @@ def forget(
     """Forget what a peer's log was, once its owner has told you why it was set back."""
     with Ledger(Owner.read(config).gate.log).writing() as writing:
         if not writing.changed(lambda file: PeerLogs(file).forget(peer)):
-            raise ConfigError(f"nothing is remembered of {peer}")
+            raise ConfigError(f"nothing is remembered of {peer}", code="C013")
         writing.add("forgotten", {"peer": peer})
     typer.echo(f"runs with {peer} begin again by the log that it has now")
 

@@ -45,6 +45,7 @@ def time_since(text: str, now: float) -> float:
     except ValueError:
         raise ConfigError(
             "--since takes a date or a time, such as 2026-03-01, or 90m, 24h or 7d ago; not "
-            f"{text!r}"
+            f"{text!r}",
+            code="C006",
         ) from None
     return (when if when.tzinfo else when.replace(tzinfo=datetime.UTC)).timestamp()

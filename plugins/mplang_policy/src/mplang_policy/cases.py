@@ -75,7 +75,7 @@ class Case(StrictModel):
             found = decide(rules, [self._request(owner, coordinator)])
             for each in found.refused:
                 if any("request" in error for error in each.verdict.errors):
-                    raise ConfigError(f"case {self.name!r}: {each.verdict.errors[0]}")
+                    raise ConfigError(f"case {self.name!r}: {each.verdict.errors[0]}", code="C012")
             return found, found.text(owner.party)
         packed = mp.artifact.load(folder / self.program)
         mode = str(owner.fields.get("mode", "production"))
@@ -118,7 +118,7 @@ class Case(StrictModel):
             if name in SETS and not isinstance(value, list):
                 wrong.append(f"{name} is a list")
         if wrong:
-            raise ConfigError(f"case {self.name!r}: {'; '.join(wrong)}")
+            raise ConfigError(f"case {self.name!r}: {'; '.join(wrong)}", code="C012")
 
     def _context(self, party: Entity) -> dict[str, Any]:
         given = {
@@ -164,7 +164,7 @@ def read_cases(path: str) -> Sequence[Case]:
     try:
         found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
+        raise ConfigError(f"cannot read {path}: {error}", code="C012") from error
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise ConfigError(f"{path}: expected a list of cases")
+        raise ConfigError(f"{path}: expected a list of cases", code="C012")
     return [Case(**{str(name): value for name, value in each.items()}) for each in found]

@@ -53,7 +53,7 @@ def check(
     """Say whether your rules and admission checks permit a program, and what they refuse."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
-        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}")
+        raise ConfigError(f"{config} is the file of {owner.party}, not of {party}", code="C006")
     packed = mp.artifact.load(program)
     mode = str(owner.fields.get("mode", "production"))
     names, who = packed.cluster.parties, owner.coordinator(coordinator)
@@ -82,7 +82,9 @@ def init(config: Config = "worker.yaml") -> None:
         with open(path, "x", encoding="utf-8") as file:
             file.write(starter(owner))
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {os.strerror(error.errno or 0)}") from None
+        raise ConfigError(
+            f"cannot write {path}: {os.strerror(error.errno or 0)}", code="C005"
+        ) from None
     owner.rules()
     typer.echo(f"wrote {path}")
 
@@ -101,7 +103,9 @@ def show(
     """Print the rules that count at a worker that runs, as it has read them."""
     client = control_of(config, control, at, tls)
     if client is None:
-        raise ConfigError(f"no worker of {config} answers at a control socket; --socket names one")
+        raise ConfigError(
+            f"no worker of {config} answers at a control socket; --socket names one", code="C014"
+        )
     for row in client.request("GET", "rules"):
         typer.echo(printable(f"// {row['file']} of rules {row['rules']}"))
         typer.echo(printable(str(row["text"]), keep="\n"))

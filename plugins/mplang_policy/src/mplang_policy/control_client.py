@@ -46,7 +46,7 @@ def control_of(
     make = _client()
     if make is None:
         if is_named:
-            raise ConfigError("--socket and --at need mplang-http; install it")
+            raise ConfigError("--socket and --at need mplang-http; install it", code="C014")
         return None
     try:
         client = make(config, path, at, tls)

@@ -56,7 +56,7 @@ def sign(approval: Approval, key: Ed25519PrivateKey, others: bytes | None = None
     if others is not None:
         envelope = _envelope(others)
         if envelope.payload != approval.to_bytes():
-            raise ConfigError("the envelope is of another approval")
+            raise ConfigError("the envelope is of another approval", code="C011")
     envelope.sign(CryptoSigner(key))
     return json.dumps(envelope.to_dict(), indent=1).encode() + b"\n"
 
@@ -113,16 +113,18 @@ def _is_signed(envelope: dsse.Envelope, key: Ed25519PublicKey) -> bool:
 
 def _envelope(data: bytes) -> dsse.Envelope:
     if len(data) > MAX_ENVELOPE:
-        raise ConfigError(f"an envelope has at most {MAX_ENVELOPE} bytes")
+        raise ConfigError(f"an envelope has at most {MAX_ENVELOPE} bytes", code="C011")
     try:
         found: Any = json.loads(data)
         if set(found) != {"payload", "payloadType", "signatures"}:
             raise ValueError("it has other fields")
         envelope = dsse.Envelope.from_dict(found)
     except (SigningError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise ConfigError("no envelope of an approval (DSSE)") from None
+        raise ConfigError("no envelope of an approval (DSSE)", code="C011") from None
     if envelope.payload_type != TYPE:
-        raise ConfigError(f"an envelope of {envelope.payload_type!r:.100}, not of {TYPE!r}")
+        raise ConfigError(
+            f"an envelope of {envelope.payload_type!r:.100}, not of {TYPE!r}", code="C011"
+        )
     return envelope
 
 
@@ -153,7 +155,7 @@ def new_key(path: Path, password: str | None) -> None:
         with open(path.with_suffix(".pub"), "xb") as file:
             file.write(public)
     except OSError as error:
-        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from None
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}", code="C005") from None
 
 
 def _only_owner(path: str, flags: int) -> int:
@@ -170,9 +172,11 @@ def read_key(path: str, password: str | None = None) -> Ed25519PrivateKey:
         data = Path(path).read_bytes()
         found = serialization.load_pem_private_key(data, password.encode() if password else None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"cannot read the key {path}: {error}") from None
+        raise ConfigError(f"cannot read the key {path}: {error}", code="C011") from None
     if not isinstance(found, Ed25519PrivateKey):
-        raise ConfigError(f"{path} is no Ed25519 key; mplang approve --new-key makes one")
+        raise ConfigError(
+            f"{path} is no Ed25519 key; mplang approve --new-key makes one", code="C011"
+        )
     return found
 
 
@@ -190,11 +194,13 @@ def read_public_keys(paths: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
         try:
             found = serialization.load_pem_public_key(Path(path).read_bytes())
         except (OSError, ValueError, UnsupportedAlgorithm) as error:
-            raise ConfigError(f"cannot read the key of {name}, {path}: {error}") from None
+            raise ConfigError(
+                f"cannot read the key of {name}, {path}: {error}", code="C011"
+            ) from None
         if not isinstance(found, Ed25519PublicKey):
-            raise ConfigError(f"{path}, the key of {name}, is no Ed25519 key")
+            raise ConfigError(f"{path}, the key of {name}, is no Ed25519 key", code="C011")
         same = [other for other, key in keys.items() if key == found]
         if same:  # else one person's signature would count twice
-            raise ConfigError(f"{name} and {same[0]} have the same key")
+            raise ConfigError(f"{name} and {same[0]} have the same key", code="C011")
         keys[name] = found
     return keys

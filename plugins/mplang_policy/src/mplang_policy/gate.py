@@ -80,7 +80,7 @@ class Gate:
             self._key = GateKey(config.log)
             self._witness = Witness(party, self._ledger, self._key)
         except LedgerError as error:
-            raise ConfigError(f"field 'gate.log': {error}") from None
+            raise ConfigError(f"field 'gate.log': {error}", code="C013") from None
         self._lineage = StoredLineage(self._log)
         self._stops = Stops(self._log)
         self._owner = OwnerView(self._log, self._packages, self._configured)
@@ -99,7 +99,9 @@ class Gate:
         """
         config = GateConfig.model_validate(fields)
         if config.log != self._path:
-            raise ConfigError("field 'gate.log': another log counts from a restart only")
+            raise ConfigError(
+                "field 'gate.log': another log counts from a restart only", code="C013"
+            )
         names, approvals = Names.of(worker), Approvals(config)
         rules = _live_rules(config, names)
 
@@ -129,7 +131,7 @@ class Gate:
                 record_rules(writing, rules)
             self._note_approvals(self._approvals.read())
         except LedgerError as error:
-            raise ConfigError(f"field 'gate.log': {error}") from None
+            raise ConfigError(f"field 'gate.log': {error}", code="C013") from None
         self._started = True
 
     def note_configuration(self, fields: Body) -> None:
@@ -256,7 +258,7 @@ class Gate:
         try:
             found = self._approvals.open(data)
         except ConfigError as error:
-            raise AdmissionError(str(error)) from None
+            raise AdmissionError(str(error), code=error.code) from None
         if found is None or found.approval.party != self._party:
             return None
         with self._log.using():
@@ -384,7 +386,7 @@ class Gate:
         self._refuse(run.about(), decision, paths)
 
     def put(self, coordinator: str, session: str, name: str, size: int, mode: str) -> None:
-        """Let a coordinator put a value here, if the rules permit it.
+        """Accept a value that a coordinator puts here, if the rules permit it.
 
         Args:
             coordinator: who puts it.
@@ -503,7 +505,7 @@ def _live_rules(config: GateConfig, names: Names) -> LiveRules:
         for name in named:
             if names.unknown("DataSet", name):
                 raise ConfigError(
-                    f"field 'gate.{field}.{name}': there is no data set {name!r} here"
+                    f"field 'gate.{field}.{name}': there is no data set {name!r} here", code="C003"
                 )
     rules = LiveRules(config.policy, names)
     rules.current()

@@ -114,7 +114,7 @@ class GateLog:
             raise self._full(coordinator, why)
 
     def _full(self, coordinator: str, why: str) -> AdmissionError:
-        """Have on record that a quota is used up, once a day, and nothing that it refuses."""
+        """Log once a day that a quota is used up, and nothing that it refuses."""
         if self._quota.is_first(coordinator):
             last = f"(more of today are not on record) {why}"
             with self.recording(coordinator, always=True) as writing:

@@ -61,7 +61,7 @@ SELECT coordinator, sum(entries), sum(bytes) FROM (
 SALT = "salt"  # field of an entry that is random
 
 
-class LedgerError(MPLangError, RuntimeError):
+class LedgerError(MPLangError, RuntimeError, code="C013"):
     """Ledger that cannot be written, or was set back; nothing runs until it is mended."""
 
 
@@ -429,7 +429,7 @@ class Writing:
         )
 
     def revoke(self, approval: str) -> bool:
-        """Have an approval not count any more; return whether it may have counted before."""
+        """Revoke an approval; return whether it may have counted before."""
         query = "INSERT OR IGNORE INTO revoked VALUES (?, ?)"
         return self._file.execute(query, (approval, self.now)).rowcount > 0
 
@@ -486,6 +486,8 @@ def canonical(data: Any) -> str:
 
 
 def _open(path: Path, read_only: bool) -> sqlite3.Connection:
+    if read_only and not path.exists():
+        raise LedgerError(f"there is no log {path}; the worker makes it when it starts")
     where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
     file = sqlite3.connect(
         where, timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True

@@ -42,7 +42,7 @@ class LiveRules:
                 self._seen = seen
             if isinstance(self._rules, Rules):
                 return self._rules
-            raise ConfigError(str(self._rules))
+            raise ConfigError(str(self._rules), code="C012")
 
     def _read(self) -> None:
         before = self._rules

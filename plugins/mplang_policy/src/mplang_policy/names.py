@@ -175,7 +175,9 @@ def _columns(data: Mapping[str, Any]) -> list[str]:
         found += [f"{name}.{column}" for column in columns] or [name]
     for column in found:
         if len(DATA_SET + column) > MAX_NAME:  # labels would cut it
-            raise ConfigError(f"field 'data': rules cannot name so long a column: {column}")
+            raise ConfigError(
+                f"field 'data': rules cannot name so long a column: {column}", code="C012"
+            )
     return found
 
 

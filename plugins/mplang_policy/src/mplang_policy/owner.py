@@ -47,17 +47,18 @@ class Owner:
         try:
             fields = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"cannot read {path}: {error}") from error
+            raise ConfigError(f"cannot read {path}: {error}", code="C003") from error
         if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-            raise ConfigError(f"{path} is no worker's file: it has no name")
+            raise ConfigError(f"{path} is no worker's file: it has no name", code="C003")
         if not isinstance(fields.get("gate"), dict):
             raise ConfigError(
-                f"{path} has no gate; write `gate: {{policy: policy, log: gate.db}}` into it"
+                f"{path} has no gate; write `gate: {{policy: policy, log: gate.db}}` into it",
+                code="C003",
             )
         try:
             names = Names.of(fields)
         except (AttributeError, TypeError) as error:
-            raise ConfigError(f"{path} is no worker's file: {error}") from None
+            raise ConfigError(f"{path} is no worker's file: {error}", code="C003") from None
         return cls(
             party=fields["name"],
             coordinators=tuple(sorted(names.known["Coordinator"])),
@@ -85,7 +86,9 @@ class Owner:
         """
         sections = self.fields.get("admission") or {}
         if not isinstance(sections, dict):
-            raise ConfigError(f"field 'admission': expected checks by name, got {sections!r}")
+            raise ConfigError(
+                f"field 'admission': expected checks by name, got {sections!r}", code="C003"
+            )
         return admission_checks(sections)
 
     def stored(self, coordinator: str, names: Sequence[str]) -> Stored:
@@ -124,6 +127,7 @@ class Owner:
             return self.coordinators[0]
         if given not in self.coordinators:
             raise ConfigError(
-                f"--coordinator is one of {', '.join(self.coordinators)}, not {given!r}"
+                f"--coordinator is one of {', '.join(self.coordinators)}, not {given!r}",
+                code="C006",
             )
         return given

@@ -38,7 +38,9 @@ def renew_all(owner: Owner, key: Ed25519PrivateKey) -> Iterator[str]:
     kept = Approvals(owner.gate)
     public = key.public_key()
     if public not in kept.keys.values():
-        raise ConfigError("the key is none of gate.approvers, so its signature would not count")
+        raise ConfigError(
+            "the key is none of gate.approvers, so its signature would not count", code="C011"
+        )
     ledger = Ledger(owner.gate.log, read_only=True)
     try:
         standing = Standing.of(ledger)

@@ -75,11 +75,11 @@ def _write(archive: Path, entries: Sequence[Entry], detail: Callable[[str], Any]
         finally:
             os.close(folder)
     except FileExistsError:
-        raise ConfigError(f"{archive} is there already; name a new file") from None
+        raise ConfigError(f"{archive} is there already; name a new file", code="C013") from None
     except OSError as error:
         with contextlib.suppress(OSError):
             archive.unlink()
-        raise ConfigError(f"cannot write {archive}: {error.strerror}") from None
+        raise ConfigError(f"cannot write {archive}: {error.strerror}", code="C013") from None
     return found.hexdigest()
 
 
@@ -96,6 +96,6 @@ def read_archive(path: Path) -> Iterator[tuple[Entry, Any]]:
                 detail = fields.pop("detail", None)
                 yield Entry(**fields), detail
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}", code="C013") from None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(f"{path} is no archive of a log") from None
+        raise ConfigError(f"{path} is no archive of a log", code="C013") from None

@@ -92,7 +92,7 @@ class Rules:
         wrong = wrong or [f"{each.place}: {told}" for each in found for told in mistakes_of(each)]
         wrong = wrong or list(_unknown_names(found, names))
         if wrong:
-            raise ConfigError("\n".join(wrong))
+            raise ConfigError("\n".join(wrong), code="C012")
         return cls(statements, names, cedarpy.PolicySet.from_json_str(text), dict(files))
 
     @property
@@ -120,9 +120,11 @@ class Rules:
             files = cedar_files(path)
             texts = {file.name: file.read_text(encoding="utf-8") for file in files}
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read the policy {path}: {error}") from None
+            raise ConfigError(f"cannot read the policy {path}: {error}", code="C012") from None
         if not texts:
-            raise ConfigError(f"{path}: there is no rule; mplang policy init writes some")
+            raise ConfigError(
+                f"{path}: there is no rule; mplang policy init writes some", code="C012"
+            )
         return cls.of(texts, names)
 
     def decide(self, requests: Sequence[Request]) -> list[Verdict]:

@@ -36,7 +36,9 @@ class GateSection:
             '/etc/mplang/gate.db'
         """
         if not isinstance(fields, Mapping):
-            raise ConfigError(f"field 'gate': expected fields, got {type(fields).__name__}")
+            raise ConfigError(
+                f"field 'gate': expected fields, got {type(fields).__name__}", code="C003"
+            )
         return GateConfig(**fields).at(folder).model_dump(mode="json")
 
     def front(self, fields: Any, worker: Mapping[str, Any]) -> Gate:

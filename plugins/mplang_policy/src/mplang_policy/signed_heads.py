@@ -171,9 +171,11 @@ class GateKey:
                 _make(path)
             self._key = serialization.load_pem_private_key(path.read_bytes(), None)
         except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise ConfigError(f"field 'gate.log': cannot use the key {path}: {error}") from None
+            raise ConfigError(
+                f"field 'gate.log': cannot use the key {path}: {error}", code="C013"
+            ) from None
         if not isinstance(self._key, Ed25519PrivateKey):
-            raise ConfigError(f"field 'gate.log': the key {path} is no Ed25519 key")
+            raise ConfigError(f"field 'gate.log': the key {path} is no Ed25519 key", code="C013")
         self.public = self._key.public_key().public_bytes_raw().hex()
 
     def sign(

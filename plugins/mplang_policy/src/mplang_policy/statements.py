@@ -54,9 +54,11 @@ def read_statements(file: str, text: str) -> list[Statement]:
     try:
         found = json.loads(cedarpy.policies_to_json_str(text))
     except ValueError as error:
-        raise ConfigError(f"{file}: {_cause(text, error)}") from None
+        raise ConfigError(f"{file}: {_cause(text, error)}", code="C012") from None
     if found["templates"]:
-        raise ConfigError(f"{file}: a template permits nothing; write principal and resource out")
+        raise ConfigError(
+            f"{file}: a template permits nothing; write principal and resource out", code="C012"
+        )
     # policy0, policy1, … in the order of the text
     bodies = sorted(found["staticPolicies"].items(), key=lambda each: int(each[0][6:]))
     places = [f"{file}:{line}" for line in _lines(text)]

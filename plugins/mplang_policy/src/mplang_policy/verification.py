@@ -86,7 +86,9 @@ def read_head(text: str) -> Head:
     """
     number, _, digest = text.partition(":")
     if not number.isdecimal() or len(digest) != len(BEGINNING):
-        raise ConfigError(f"expected NUMBER:HASH as mplang audit heads prints it, got {text!r}")
+        raise ConfigError(
+            f"expected NUMBER:HASH as mplang audit heads prints it, got {text!r}", code="C006"
+        )
     return Head(int(number), digest)
 
 

@@ -54,7 +54,7 @@ class Meetings:
         self._aborted: set[str] = set()
 
     def begin(self) -> None:
-        """Tell anew what was told before: a program begins, maybe with other data."""
+        """Reset reported findings at the start of a program."""
         with self._lock:
             self.told.clear()
             self._shown.clear()

@@ -87,7 +87,9 @@ class Simulator(ShownHost):
         sink: str | os.PathLike[str] | None = None,
     ) -> None:
         if timeout <= 0:
-            raise ConfigError(f"the timeout is a positive number of seconds, got {timeout}")
+            raise ConfigError(
+                f"the timeout is a positive number of seconds, got {timeout}", code="C002"
+            )
         super().__init__(cluster_spec, mode)
         use_own_code_cache()
         self.timeout = timeout
@@ -151,7 +153,7 @@ class Simulator(ShownHost):
         """
         with self._run_lock:
             if self._closed:
-                raise RunError("this simulator is closed")
+                raise RunError("this simulator is closed", code="R003")
             uses = storage_of(program)
             if uses and self._storage is None:
                 self._open_storage()
@@ -246,9 +248,13 @@ class Simulator(ShownHost):
 
 def _checks(wanted: Check, budget: float) -> Meetings | None:
     if wanted not in (True, False, "warn", "raise"):
-        raise ConfigError(f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}")
+        raise ConfigError(
+            f"check_numbers is 'warn', 'raise', True or False, got {wanted!r}", code="C002"
+        )
     if not isinstance(budget, int | float) or not budget >= 0:
-        raise ConfigError(f"check_budget is a number of times, 0 or more, got {budget!r}")
+        raise ConfigError(
+            f"check_budget is a number of times, 0 or more, got {budget!r}", code="C002"
+        )
     if wanted is False:
         return None
     return Meetings("raise" if wanted == "raise" else "warn", budget)

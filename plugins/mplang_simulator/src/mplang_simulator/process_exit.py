@@ -26,7 +26,7 @@ _busy: set[threading.Thread] = set()
 
 @contextmanager
 def awaited_at_exit() -> Iterator[None]:
-    """Have the process wait at its exit for what this thread does in the block."""
+    """Delay the exit of the process until the block of this thread ends."""
     thread = threading.current_thread()
     _busy.add(thread)
     try:

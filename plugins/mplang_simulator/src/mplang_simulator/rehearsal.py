@@ -97,7 +97,8 @@ def _data_sets(host: SimpHost, program: Program, seed: int, draw: Draw) -> Any:
     if loads:
         raise ConfigError(
             f"check='simulator' cannot make up what was stored as {loads[0]!r}: no range of it is "
-            "declared. Check the program that stores it, and leave check= out here"
+            "declared. Check the program that stores it, and leave check= out here",
+            code="C002",
         )
     if not any(op.dialect == "data" for op in program.graph.walk()):
         return None
@@ -134,7 +135,8 @@ def _value(kind: MPType, within: Interval, random: np.random.Generator, draw: Dr
         return synthetic_table(base, random, draw)
     raise ConfigError(
         f"check='simulator' cannot make up an argument of type {base}: only tensors and tables are "
-        "made up. Check a program that makes it as well, and leave check= out here"
+        "made up. Check a program that makes it as well, and leave check= out here",
+        code="C002",
     )
 
 

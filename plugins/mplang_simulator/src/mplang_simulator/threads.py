@@ -50,7 +50,7 @@ class ThreadCommunicator(CommunicatorBase):
         return size_of(data)
 
     def links_in_memory(self, run: str) -> bool:
-        """Tell whether nobody records a run: all parties are threads of this process."""
+        """Return whether no run is recorded: all parties are threads of this process."""
         return run not in self._recorders
 
     def compare(self, key: str, mine: bool | None) -> Mask:
@@ -155,7 +155,7 @@ class _Board:
                 seen = self._count
 
     def end_turn(self, rank: int, *, waits: bool = False) -> None:
-        """Let another party run, if it is this one's turn."""
+        """Yield to another party, if it is this one's turn."""
         if self._holder == rank:
             if waits:
                 self._free_until = math.inf

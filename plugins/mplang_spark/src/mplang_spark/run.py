@@ -64,7 +64,7 @@ def run_on_spark(
     """
     statement = to_dialect(sql, ENGINE, tables, ordered=ordered)
     if len(statement.types) != len(gives.columns):
-        raise KernelError(f"{OP}: the result has {len(statement.types)} columns")
+        raise KernelError(f"{OP}: the result has {len(statement.types)} columns", code="R010")
     ends = time.monotonic() + bounds.seconds
     rows = size = 0
     with _failures(bounds):
@@ -86,7 +86,9 @@ def _configure(connection: SparkConnection) -> None:
     result = connection.configure(SPARK_SETTINGS)
     for name, value in SPARK_SETTINGS.items():
         if (result.get(name) or "").lower() != value.lower():
-            raise KernelError(f"{OP}: Spark's option {name} is {result.get(name)}, and not {value}")
+            raise KernelError(
+                f"{OP}: Spark's option {name} is {result.get(name)}, and not {value}", code="R010"
+            )
 
 
 def _check(connection: SparkConnection, offered: Offered) -> None:
@@ -117,7 +119,7 @@ def _cast(batch: pa.RecordBatch, gives: TableType) -> pa.Table:
     try:
         return arrow.cast(pa.Table.from_batches([batch.rename_columns(names)]), gives)
     except (ValueError, pa.ArrowException) as error:
-        raise KernelError(f"{OP}: {error}") from error
+        raise KernelError(f"{OP}: {error}", code="R010") from error
 
 
 @contextlib.contextmanager
@@ -128,6 +130,8 @@ def _failures(bounds: Bounds) -> Iterator[None]:
         code = error.code()
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             why = f"{OP}: the query took longer than {bounds.seconds:g} s"
-            raise KernelError(why) from error
+            raise KernelError(why, code="R010") from error
         reason = " ".join(str(error.details()).split())[:500]
-        raise KernelError(f"{OP}: Spark fails ({code.name.lower()}): {reason}") from error
+        raise KernelError(
+            f"{OP}: Spark fails ({code.name.lower()}): {reason}", code="R010"
+        ) from error

@@ -68,7 +68,8 @@ class MPLangChannel(libspu.link.IChannel):  # type: ignore[misc]
         if not isinstance(data, bytes | bytearray | memoryview) or not len(data):
             raise CommError(  # libspu sends no empty message, and crashes on receiving one
                 f"party {self._local_rank} expected bytes of SPU from party {self._peer_rank}, "
-                f"got {type(data).__name__} of no use"
+                f"got {type(data).__name__} (empty, or no bytes)",
+                code="L005",
             )
         return data if isinstance(data, bytes) else bytes(data)
 

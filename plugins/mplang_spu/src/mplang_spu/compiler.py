@@ -95,7 +95,7 @@ def _read() -> str:
 
 @contextlib.contextmanager
 def stderr_in_errors() -> Iterator[None]:
-    """Have what native code prints to stderr stand in a :class:`DamagedProcessError`, not there.
+    """Capture what native code prints to stderr, for a :class:`DamagedProcessError`.
 
     It is printed if there is no such error. For the process of a user alone: in that of a worker
     it belongs into the log, also if the process ends amid.

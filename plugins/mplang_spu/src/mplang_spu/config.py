@@ -127,7 +127,7 @@ def from_env() -> bool | None:
         return True if value else None
     if value in ("0", "false", "no", "off"):
         return False
-    raise ConfigError(f"{ENV} is 1 or 0, got {value!r}")
+    raise ConfigError(f"{ENV} is 1 or 0, got {value!r}", code="C002")
 
 
 def admit_protocol(protocol: str, insecure: bool) -> None:
@@ -142,7 +142,8 @@ def admit_protocol(protocol: str, insecure: bool) -> None:
             "use CHEETAH (2 parties) or ABY3 (3). Of more parties, make the SPU of three: the "
             "others hand their shares to them, and learn results all the same, as in "
             "examples/auction.py. "
-            "To debug, set insecure: true at every worker"
+            "To debug, set insecure: true at every worker",
+            code="A007",
         )
 
 

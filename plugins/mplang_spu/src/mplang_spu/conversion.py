@@ -83,7 +83,7 @@ def from_libspu(piece: Any, kind: ShareType) -> SpuShare:
         _check_description(meta, kind)
         check_share(share)
     except ValueError as error:
-        raise RunError(f"libspu made no share of {kind.plain}: {error}") from error
+        raise RunError(f"libspu made no share of {kind.plain}: {error}", code="R007") from error
     return share
 
 
@@ -106,7 +106,7 @@ def settle_variable(runtime: Engine, name: str, kind: ShareType) -> str:
         _check_description(meta, kind)
         storage = SpuShare(kind, meta.storage_type, ()).layout.name
     except ValueError as error:
-        raise RunError(f"libspu made no share of {kind.plain}: {error}") from error
+        raise RunError(f"libspu made no share of {kind.plain}: {error}", code="R007") from error
     if meta.data_type != _data_type(kind):
         runtime.set(name, to_libspu(from_libspu(runtime.get(name), kind)))
     return storage

@@ -43,19 +43,21 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         raise TraceError(
             f"{at()}an SPU takes tensors, got {value!s}. Filter and aggregate a table at its "
             "party, where mp.device(...)(mplang_tables.to_tensor)(t, rows=...) makes its numbers a "
-            "tensor"
+            "tensor",
+            code="T013",
         )
     if value.pmask is None:
         raise TraceError(
             f"{at()}who holds {value!s} is known only at run time; run its pcall at parties "
-            "that are named"
+            "that are named",
+            code="T008",
         )
     holder = the_holder(value)
     _warn_of_default(dst)
     try:
         share = ShareType.of(value.base_type, cast(SpuConfig, dst.config))
     except ValueError as error:
-        raise TraceError(f"{at()}{error}") from error
+        raise TraceError(f"{at()}{error}", code="T008") from error
     program = make_shares(value, share=share)
     pieces = run_program(program, Mask.of(holder))
     moved = [

@@ -154,7 +154,8 @@ def _admit(mode: Mode, insecure: bool) -> None:
     if mode == "brpc" and not insecure:
         raise AdmissionError(
             "BRPC links are unencrypted and ask nobody's name; leave use_mplang_channel and "
-            f"{ENV} as they are, or to debug, set insecure: true at every worker"
+            f"{ENV} as they are, or to debug, set insecure: true at every worker",
+            code="A007",
         )
 
 
@@ -218,13 +219,15 @@ def _agree(party: Party, job: Job, mine: Offer) -> tuple[bool, float]:
         raise RunError(
             "the members of this SPU have other values of what is public to it, which would make a "
             "wrong result of all; what each of them computes may differ in the last bit. Have one "
-            f"party compute it, and mp.put it at the others, or mp.seal it:\n{table}"
+            f"party compute it, and mp.put it at the others, or mp.seal it:\n{table}",
+            code="R015",
         )
     if table:
         raise RunError(
             f"the members of this SPU do not fit together; set {ENV} alike at all workers, and "
             "give brpc_addresses where it is 0; programs and the storages of shares differ where "
-            f"a party or the coordinator is dishonest:\n{table}"
+            f"a party or the coordinator is dishonest:\n{table}",
+            code="R015",
         )
     same = mine.link != "" and all(each.link == mine.link for each in offers.values())
     return same, max(each.compared for each in offers.values())

@@ -94,7 +94,9 @@ class HeldChunks(Sequence[bytes]):
         try:
             check_share(SpuShare(self._kind, self._storage, chunks))
         except ValueError as error:
-            raise RunError(f"SPU made no share of {self._kind.plain}: {error}") from error
+            raise RunError(
+                f"SPU made no share of {self._kind.plain}: {error}", code="R007"
+            ) from error
         self._chunks = chunks
 
 
@@ -132,7 +134,7 @@ class _RunShares:
         try:
             _ = share.layout
         except ValueError as error:
-            raise RunError(f"SPU made no share of {kind.plain}: {error}") from error
+            raise RunError(f"SPU made no share of {kind.plain}: {error}", code="R007") from error
         if sent:
             chunks.take(sent)
         else:
@@ -146,7 +148,7 @@ class _RunShares:
         return self._given.get(id(share)) if number is None else number
 
     def give(self, share: SpuShare, number: int) -> None:
-        """Note that the service gets a share, which it holds as long as this process does."""
+        """Record that the service gets a share, which it holds as long as this process does."""
         self._given[id(share)] = number
         weakref.finalize(share, self._release, id(share), number).atexit = False
 
@@ -159,7 +161,8 @@ class _RunShares:
         if self._is_over:
             raise RunError(
                 f"the run {self.run} failed, and its share of {kind.plain} is gone: SPU's process "
-                "drops what it holds at the end of a run. Run the program again"
+                "drops what it holds at the end of a run. Run the program again",
+                code="R015",
             )
         _, buffers = self._calls.call(self.run, "fetch", {"share": number})
         return tuple(map(bytes, buffers))
@@ -307,7 +310,8 @@ def _results(
     if {len(made.storages), len(made.chunks)} != {count} or sum(made.chunks) != len(buffers):
         raise RunError(
             f"SPU's process answered {made} and {len(buffers)} buffers, expected the storages of "
-            f"{count} results, and what it sends of each"
+            f"{count} results, and what it sends of each",
+            code="R015",
         )
     rest = iter(buffers)
     sent = [tuple(map(bytes, itertools.islice(rest, number))) for number in made.chunks]

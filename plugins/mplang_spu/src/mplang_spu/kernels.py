@@ -59,7 +59,8 @@ def _check_range(x: Array, share: ShareType) -> None:
         if not (-target.integers <= int(x.min()) and int(x.max()) < target.integers):
             raise RunError(
                 f"an integer is not below 2^{target.bits - 2} in size, which is what "
-                f"{share.field} can hold; take a larger field"
+                f"{share.field} can hold; take a larger field",
+                code="R007",
             )
         return
     if not _largest(x) < target.limit:  # also where it is NaN
@@ -67,7 +68,8 @@ def _check_range(x: Array, share: ShareType) -> None:
         raise RunError(
             f"a number is NaN, or not below 2^{power} in size, which is what {share.field} with "
             f"{share.fxp} fraction bits can hold; replace NaNs, scale the data down, or take a "
-            "larger field"
+            "larger field",
+            code="R007",
         )
 
 
@@ -133,14 +135,16 @@ def run_jax(
     from mplang_spu import engine
 
     if ctx.parties != parties:
-        raise RunError(f"the program is for the parties {parties}, but {ctx.parties} run it")
+        raise RunError(
+            f"the program is for the parties {parties}, but {ctx.parties} run it", code="R015"
+        )
     admit_protocol(config["protocol"], ctx.interpreter.insecure)
     args = (*args, *public_part.compute(ctx, public, args))
     secret = tuple(isinstance(arg, SpuShare) for arg in args)
     try:
         compiled = engine.compile_code(program["code"], secret, Target.of(config), _unreduced(args))
     except ValueError as error:
-        raise AdmissionError(f"spu.run_jax: {error}") from error
+        raise AdmissionError(f"spu.run_jax: {error}", code="A005") from error
     apart = native_spu(ctx)
     if apart is None:
         results = _run_here(ctx, args, compiled, parties, config, program["code"])

@@ -41,7 +41,8 @@ class _Held:
         if self.engine.is_closed:
             raise RunError(
                 "the link on which a share was computed was replaced amid the run: a member of "
-                "this SPU says that it has lost the link"
+                "this SPU says that it has lost the link",
+                code="R015",
             )
         return self.engine.get(self.name)
 
@@ -83,7 +84,9 @@ class SpuService:
             MPLangError: the request is wrong, or libspu fails.
         """
         if self._run not in (None, run):
-            raise RunError(f"SPU's service got a call of the run {run} amid the run {self._run}")
+            raise RunError(
+                f"SPU's service got a call of the run {run} amid the run {self._run}", code="R015"
+            )
         try:
             if method == "run":
                 self._run = run  # not by a late fetch: the next run would be refused
@@ -93,8 +96,10 @@ class SpuService:
         except MPLangError:
             raise
         except Exception as error:
-            raise RunError(f"libspu failed: {type(error).__name__}: {error}") from error
-        raise RunError(f"SPU's service has the methods run and fetch, got {method!r}")
+            raise RunError(
+                f"libspu failed: {type(error).__name__}: {error}", code="R015"
+            ) from error
+        raise RunError(f"SPU's service has the methods run and fetch, got {method!r}", code="R015")
 
     def end_run(self) -> None:
         """Drop the shares of the run."""
@@ -112,12 +117,13 @@ class SpuService:
         except KeyError:
             raise RunError(
                 f"SPU's service holds no share {number} of this run: it was dropped, as are all "
-                "at the end of their run"
+                "at the end of their run",
+                code="R015",
             ) from None
 
     def _compute(self, request: Run, buffers: list[memoryview]) -> Answer:
         if not request.key.startswith(f"{self._run}/"):
-            raise RunError(f"SPU's service got the op {request.key} of another run")
+            raise RunError(f"SPU's service got the op {request.key} of another run", code="R015")
         like, code = request.like(), self._code(request, buffers)
         if code is None:
             return UNKNOWN_CODE
@@ -127,7 +133,7 @@ class SpuService:
         self._check_numbers(request)
         operands = list(self._operands(request.operands, buffers, like))
         if buffers:
-            raise RunError(f"SPU's service got {len(buffers)} buffers too many")
+            raise RunError(f"SPU's service got {len(buffers)} buffers too many", code="R015")
         storages = [None if isinstance(x, np.ndarray) else x.storage for x in operands]
         public = [x for x in operands if isinstance(x, np.ndarray)]
         settings = {"protocol": like.protocol, "field": like.field}
@@ -161,7 +167,9 @@ class SpuService:
         if request.has_code:
             code = bytes(_next(buffers))
             if hashlib.sha256(code).hexdigest() != request.code:
-                raise RunError("SPU's service got code of another digest than the request says")
+                raise RunError(
+                    "SPU's service got code of another digest than the request says", code="R015"
+                )
             self._codes[request.code] = code
         if request.code not in self._codes:
             return None
@@ -174,7 +182,9 @@ class SpuService:
         given = [each.share for each in request.operands if isinstance(each, Data)]
         numbers = [*given, *(result.share for result in request.results)]
         if len(set(numbers)) < len(numbers) or not self._held.keys().isdisjoint(numbers):
-            raise RunError(f"SPU's service got numbers of shares that are used: {numbers}")
+            raise RunError(
+                f"SPU's service got numbers of shares that are used: {numbers}", code="R015"
+            )
 
     def _operands(
         self, operands: Sequence[Operand], buffers: list[memoryview], like: ShareType
@@ -205,7 +215,7 @@ class SpuService:
 
 def _next(buffers: list[memoryview]) -> memoryview:
     if not buffers:
-        raise RunError("SPU's service got fewer buffers than the request says")
+        raise RunError("SPU's service got fewer buffers than the request says", code="R015")
     return buffers.pop(0)
 
 
@@ -213,7 +223,7 @@ def _share_type(plain: Result | Data, like: ShareType) -> ShareType:
     try:
         return _type_like(plain.dtype, plain.shape, like)
     except ValueError as error:
-        raise RunError(f"SPU's service got a value of no type: {error}") from error
+        raise RunError(f"SPU's service got a value of no type: {error}", code="R015") from error
 
 
 @functools.lru_cache(maxsize=1024)
@@ -227,7 +237,9 @@ def _share(operand: Data, buffers: list[memoryview], like: ShareType) -> SpuShar
     try:
         check_share(share)
     except ValueError as error:
-        raise RunError(f"SPU's service got no share of {share.type.plain}: {error}") from error
+        raise RunError(
+            f"SPU's service got no share of {share.type.plain}: {error}", code="R015"
+        ) from error
     return share
 
 
@@ -235,5 +247,5 @@ def _array(operand: Public, buffer: memoryview) -> np.ndarray[Any, Any]:
     kind = operand.tensor()
     dtype = np.dtype(kind.dtype.numpy)
     if buffer.nbytes != kind.size * dtype.itemsize:
-        raise RunError(f"SPU's service got {buffer.nbytes} bytes for {kind}")
+        raise RunError(f"SPU's service got {buffer.nbytes} bytes for {kind}", code="R015")
     return np.frombuffer(buffer, dtype).reshape(kind.shape)

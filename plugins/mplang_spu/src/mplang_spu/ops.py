@@ -388,13 +388,15 @@ def _compile(made: FeProgram, secret: tuple[bool, ...], config: SpuConfig) -> Co
         with stderr_in_errors():
             return engine.compile_code(code, secret, Target.of(config.attrs()))
     except OpRefusedError as error:
-        raise TraceError(f"{_line_of(code, error.index)}SPU cannot compile this: {error}") from None
+        raise TraceError(
+            f"{_line_of(code, error.index)}SPU cannot compile this: {error}", code="T019"
+        ) from None
     except engine.SecretLoopError as error:
         loop = secret_loop(code, secret)
         line = at() if loop is None else _line_of(code, loop)
-        raise TraceError(f"{line}SPU cannot compile this: {error}") from None
+        raise TraceError(f"{line}SPU cannot compile this: {error}", code="T019") from None
     except (ValueError, DamagedProcessError) as error:
-        raise TraceError(f"{at()}SPU cannot compile this: {error}") from error
+        raise TraceError(f"{at()}SPU cannot compile this: {error}", code="T019") from error
 
 
 def _line_of(code: bytes, index: int) -> str:
@@ -419,7 +421,7 @@ def _tell(diagnostic: BadConstant, code: bytes) -> None:
     place = caller()
     line = source_lines(code, place)[diagnostic.op_index] or place or Location("<mplang>", 1)
     if diagnostic.fatal:
-        raise TraceError(f"{line}: {diagnostic.text}")
+        raise TraceError(f"{line}: {diagnostic.text}", code="T019")
     warn(diagnostic.text, PrecisionWarning, line)
 
 

@@ -49,7 +49,7 @@ _changed = threading.Condition()
 
 @contextmanager
 def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
-    """Have the process wait at its exit for the part of a job that this thread runs.
+    """Delay the exit of the process until this thread's part of a job ends.
 
     Args:
         key: the name of the job, used once.
@@ -76,7 +76,7 @@ def awaited_at_exit(key: str, members: int | None = None) -> Iterator[None]:
 
 
 def _stop_waiting() -> None:
-    """Have threads that wait in libspu never come back from it; Linux tells which those are.
+    """Suspend threads that wait in libspu for good; Linux lists which those are.
 
     CPython ends a thread that comes back to an interpreter that has ended by unwinding its stack,
     and C++ aborts the process instead. From 3.14 on such a thread hangs (python/cpython#87135);

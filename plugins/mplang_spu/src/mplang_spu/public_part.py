@@ -104,6 +104,8 @@ def compute(
         return ()
     run = ctx.step.kernels.get("jax.run")
     if run is None:
-        raise RunError("the public part of a function runs on XLA: pip install mplang-jax")
+        raise RunError(
+            "the public part of a function runs on XLA: pip install mplang-jax", code="P002"
+        )
     found = run(ctx, *(args[number] for number in public["takes"]), **public["program"])
     return found if isinstance(found, tuple) else (found,)

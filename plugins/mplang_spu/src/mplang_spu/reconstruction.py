@@ -58,7 +58,8 @@ def _check_alike(shares: Sequence[SpuShare]) -> None:
         listed = ", ".join(f"{name} at party {rank}" for rank, name in names.items())
         raise RunError(
             f"the shares of {shares[0].type.plain} do not belong together: they are stored as "
-            f"{listed}. A party sent another share than that of this value"
+            f"{listed}. A party sent another share than that of this value",
+            code="R015",
         )
 
 
@@ -70,7 +71,8 @@ def _check_equal(copies: Sequence[Words], shares: Sequence[SpuShare]) -> None:
             raise RunError(
                 f"parties {ranks[0]} and {rank} hold different numbers of a public "
                 f"{shares[0].type.plain}, which are the same at all parties; one of them computed "
-                "or sent another one"
+                "or sent another one",
+                code="R015",
             )
 
 

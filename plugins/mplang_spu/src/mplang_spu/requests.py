@@ -43,7 +43,7 @@ class Plain(Request):
         try:
             return TensorType(self.dtype, self.shape)
         except (TypeError, ValueError) as error:
-            raise RunError(f"a value is of no type: {error}") from error
+            raise RunError(f"a value is of no type: {error}", code="R015") from error
 
 
 class Reference(Request):
@@ -130,7 +130,7 @@ class Run(Request):
         try:
             return _like(json.dumps(self.config, sort_keys=True), self.members)
         except (TypeError, ValueError) as error:
-            raise RunError(f"there is no such SPU: {error}") from error
+            raise RunError(f"there is no such SPU: {error}", code="R015") from error
 
 
 class Made(Request):

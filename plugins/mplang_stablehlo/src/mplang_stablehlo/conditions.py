@@ -27,7 +27,7 @@ MAX_OPS = 32
 
 
 def fold_conditions(program: Program) -> Program:
-    """Have the body of a loop end with its condition, on the next state.
+    """Append a loop's condition, on the next state, to its body.
 
     The predicate is carried in the state. Ops run in the same order as before, but those of the
     body and of the condition stand in one graph, so that neighbouring modules are linked: a turn

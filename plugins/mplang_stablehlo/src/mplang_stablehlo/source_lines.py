@@ -177,7 +177,7 @@ class _Reader:
             yield frame
 
     def _is_framework(self, file: str) -> bool:
-        """Tell whether a file is of the framework, a plugin, or a library that it stands on."""
+        """Return whether a file belongs to the framework, a plugin, or a library below it."""
         return self._real_path(file).startswith(self._roots)
 
     def _real_path(self, file: str) -> str:

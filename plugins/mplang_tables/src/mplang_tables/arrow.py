@@ -62,7 +62,7 @@ def check_is(kind: TableType, table: Any, name: str) -> None:
         KernelError: it is another table, or none.
     """
     if getattr(table, "schema", None) != schema(kind):
-        raise KernelError(f"{name} is not the {kind} that the program says")
+        raise KernelError(f"{name} is not the {kind} that the program says", code="R009")
 
 
 def normalize(data: Any) -> Any:
@@ -72,8 +72,8 @@ def normalize(data: Any) -> Any:
         data: an Arrow table, a frame of pandas or polars, another object that exports Arrow data
             (``__arrow_c_stream__``), or columns by name. Dictionaries and categories are
             expanded; strings and bytes in any layout become plain ones. What pandas takes for
-            missing (``NaN``, ``None``) is null. An index of pandas is a column if it has a name,
-            and left out otherwise.
+            missing (``NaN``, ``None``) is null. An index of pandas is a column if it has a name;
+            one of integers without a name is left out, and another one refused.
 
     Returns:
         A ``pyarrow.Table`` that no later change of the data reaches.
@@ -93,7 +93,10 @@ def normalize(data: Any) -> Any:
     try:
         made = plain(_table(data))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"this is no table: {' '.join(str(error).split())[:300]}") from error
+        reason = " ".join(str(error).split())[:300]
+        mixed = "with type object" in reason
+        advice = "; make its elements of one type, as frame.astype({'name': str})" if mixed else ""
+        raise TypeError(f"this is no table: {reason}{advice}") from error
     check_table(type_of(made))
     return pa.Table.from_arrays(list(map(_copied, made.columns)), schema=made.schema)
 
@@ -108,12 +111,16 @@ def _table(data: Any) -> Any:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, Mapping):
+        for name, column in data.items():
+            if isinstance(column, str | bytes):
+                raise TypeError(f"column {name!r} is one text, expected a list of values")
         made = pa.table(dict(data))
         for name, column in data.items():
             _check_times(name, column, made.schema.field(name).type)
         return made
     if hasattr(data, "index") and hasattr(data, "columns"):  # a frame of pandas
         unnamed = [i for i, name in enumerate(data.index.names) if name is None]
+        _check_frame(data, unnamed)
         if 0 < len(unnamed) < data.index.nlevels:
             data = data.reset_index(level=unnamed, drop=True)
         if set(data.index.names) & set(data.columns):
@@ -121,6 +128,26 @@ def _table(data: Any) -> Any:
         is_named = any(name is not None for name in data.index.names)
         return pa.Table.from_pandas(data, preserve_index=is_named)
     return pa.table(data)  # whatever exports Arrow data
+
+
+def _check_frame(data: Any, unnamed: Sequence[int]) -> None:
+    """Check that a frame of pandas loses nothing as a table: an index of numbers counts rows.
+
+    Raises:
+        ValueError: columns have several levels, or an index that has no name holds something else.
+    """
+    if data.columns.nlevels > 1:
+        raise ValueError(
+            f"its columns have {data.columns.nlevels} levels; give each one name, as "
+            "frame.columns = ['_'.join(map(str, each)) for each in frame.columns]"
+        )
+    for level in unnamed:
+        kind = data.index.get_level_values(level).inferred_type
+        if kind not in ("integer", "empty"):
+            raise ValueError(
+                f"its index holds data ({kind}) and has no name; write frame.rename_axis('name') "
+                "to have it as a column, or frame.reset_index(drop=True) to drop it"
+            )
 
 
 def _check_times(name: str, column: Any, kind: Any) -> None:

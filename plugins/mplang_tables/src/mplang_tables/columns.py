@@ -144,6 +144,12 @@ def _advice(type: str) -> str:
         return 'nothing is in it; give it a type, as by astype("float64") or astype("string")'
     if type.startswith("timestamp"):
         return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
+    if type.startswith("duration"):
+        return "tables have no durations; make numbers of them, as by dt.total_seconds()"
+    if type.startswith("extension<pandas.period"):
+        return "tables have no periods; make times of them, as by dt.to_timestamp()"
+    if type.startswith(("list<", "large_list<", "struct<", "map<", "fixed_size_list<")):
+        return "a cell holds one value; make rows or columns of it, as by frame.explode('name')"
     if type.startswith(_OTHER_LAYOUTS):
         return (
             "tables of programs have one layout for each kind of values; mplang_tables.arrow.plain "

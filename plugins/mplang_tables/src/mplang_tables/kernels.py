@@ -39,7 +39,9 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
     try:
         return arrow.read(type, rows, data)
     except (TypeError, ValueError) as error:
-        raise AdmissionError(f"table.literal: the data is no {type}: {error}") from error
+        raise AdmissionError(
+            f"table.literal: the data is no {type}: {error}", code="A005"
+        ) from error
 
 
 def to_tensor(ctx: KernelContext, x: Table, *, rows: int) -> Array:
@@ -136,7 +138,8 @@ def _stacked(
             elif column.null_count:
                 raise KernelError(
                     f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them "
-                    "(mplang_tables.fill_nulls), or take to_masked, which has a place for them"
+                    "(mplang_tables.fill_nulls), or take to_masked, which has a place for them",
+                    code="R008",
                 )
             values[count:end, i] = column.to_numpy()
         count = end
@@ -146,7 +149,10 @@ def _stacked(
 def _other_rows(ctx: KernelContext, rows: int) -> KernelError:
     exact = ctx.op.opcode == "table.to_tensor"
     has = f"does not have the {rows}" if exact else f"has more than the {rows}"
-    return KernelError(f"{ctx.op.opcode}: the table {has} rows declared")
+    remedy = (
+        "to_padded takes a table of up to rows=" if exact else "filter it, or say more by rows="
+    )
+    return KernelError(f"{ctx.op.opcode}: the table {has} rows declared; {remedy}", code="R009")
 
 
 def from_tensor(ctx: KernelContext, x: Array, *, columns: Sequence[str]) -> Table:

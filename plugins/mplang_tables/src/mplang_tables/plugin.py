@@ -70,7 +70,7 @@ def _encode(value: Any) -> Encoded:
     try:
         rows, buffers = arrow.write(loaded(value))
     except (TypeError, ValueError) as error:
-        raise WireError(f"cannot write a table: {error}") from error
+        raise WireError(f"cannot write a table: {error}", code="I004") from error
     return {"rows": rows}, [memoryview(buffer) for buffer in buffers]
 
 

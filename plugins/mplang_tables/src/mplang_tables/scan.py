@@ -48,7 +48,7 @@ class Scan:
         self._convert: Callable[[Any], Any] | None = None
 
     def check_by(self, columns: Sequence[str], check: Callable[[Any], None]) -> None:
-        """Have its rows checked before they are used.
+        """Register a check of its rows, to run before they are used.
 
         Args:
             columns: the columns that are checked.
@@ -58,7 +58,7 @@ class Scan:
         self._checked, self._check = list(columns), check
 
     def convert_by(self, convert: Callable[[Any], Any]) -> None:
-        """Have its rows converted before they are checked and used.
+        """Register a conversion of its rows, to run before their checks.
 
         Args:
             convert: takes a ``pyarrow.Table`` of its type, and returns another one.
@@ -158,7 +158,7 @@ class Scan:
         except Exception as error:  # of whatever reads it
             why = " ".join(str(error).split())[:300]  # stays at the party, as of each kernel
             log.error("%s is damaged: %s", name or self.name, why)
-            raise KernelError(f"{name or self.name} is damaged: {why}") from error
+            raise KernelError(f"{name or self.name} is damaged: {why}", code="R011") from error
 
 
 def loaded(table: Any) -> Any:

@@ -68,7 +68,8 @@ def _positions(
     if positions.null_count and not others:
         raise KernelError(
             f"{ctx.op.opcode}: column {ctx.op.attrs['column']!r} has nulls, or values that are not "
-            "in the list"
+            "in the list",
+            code="R008",
         )
     return positions
 
@@ -137,7 +138,8 @@ def decode(
         if positions.null_count and not others:
             raise KernelError(
                 f"{ctx.op.opcode}: column {column!r} has nulls, or numbers that are no positions "
-                f"in the list of {len(values)}"
+                f"in the list of {len(values)}",
+                code="R008",
             )
         return pa.chunked_array([listed.take(each) for each in positions.chunks], listed.type)
 
@@ -248,7 +250,8 @@ def to_integers(ctx: KernelContext, x: Table, *, column: str, unit: str) -> Tabl
         except pa.ArrowInvalid:  # whose text has a value
             raise KernelError(
                 f"{ctx.op.opcode}: column {column!r} has values that are no whole number of the "
-                f"unit {unit!r}, or none of 64 bits"
+                f"unit {unit!r}, or none of 64 bits",
+                code="R008",
             ) from None
 
     return _converted(ctx, x, lambda part: _replace(part, column, convert))
@@ -285,7 +288,8 @@ def from_integers(ctx: KernelContext, x: Table, *, column: str, type: str, unit:
         except pa.ArrowInvalid:  # whose text has a value
             raise KernelError(
                 f"{ctx.op.opcode}: column {column!r} has numbers that, in the unit {unit!r}, are "
-                f"none of the type {type}"
+                f"none of the type {type}",
+                code="R008",
             ) from None
 
     return _converted(ctx, x, lambda part: _replace(part, column, convert))
@@ -384,7 +388,9 @@ def cast(ctx: KernelContext, x: Table, *, type: TableType) -> Table:
                 columns.append(_cast(cells, arrow.schema(type).field(name).type))
             except pa.ArrowInvalid:  # whose text has a value
                 raise KernelError(
-                    f"{ctx.op.opcode}: column {name!r} has numbers that are none of the type {kind}"
+                    f"{ctx.op.opcode}: column {name!r} has numbers that are none of the type "
+                    f"{kind}",
+                    code="R008",
                 ) from None
         return pa.Table.from_arrays(columns, schema=arrow.schema(type))
 

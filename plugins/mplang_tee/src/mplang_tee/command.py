@@ -22,4 +22,4 @@ def measure(files: Files) -> None:
     try:
         typer.echo(measurement.measure(files).hex())
     except OSError as error:
-        raise ConfigError(f"mplang measure: {error}") from None
+        raise ConfigError(f"mplang measure: {error}", code="C005") from None

@@ -209,4 +209,6 @@ def run(ctx: KernelContext, *operands: Any, provider: str) -> Any:
 
 def _hidden(error: Exception) -> KernelError:
     op = getattr(error, "op", None) or "an op"
-    return KernelError(f"{op} failed inside of the enclave, where the text of its error stays")
+    return KernelError(
+        f"{op} failed inside of the enclave, where the text of its error stays", code="R001"
+    )

@@ -102,7 +102,9 @@ def find_provider(name: str) -> AttestationProvider:
     provider = plugin_manager.entry(ATTESTATION, name)
     if not isinstance(provider, AttestationProvider):
         there = ", ".join(provider_names()) or "none"
-        raise RunError(f"no provider of attestation {name!r} is installed; there are {there}")
+        raise RunError(
+            f"no provider of attestation {name!r} is installed; there are {there}", code="P002"
+        )
     return provider
 
 

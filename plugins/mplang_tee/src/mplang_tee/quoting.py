@@ -64,11 +64,12 @@ def ask_for_quote(provider: str, report: bytes) -> bytes:
     if _asked is None:
         raise KernelError(
             "this worker is no enclave: its configuration has no "
-            "plugins.mplang-tee.settings.enclave"
+            "plugins.mplang-tee.settings.enclave",
+            code="R013",
         )
     name, asked = _asked
     if name != provider:
-        raise KernelError(f"this worker is an enclave by {name}, not by {provider}")
+        raise KernelError(f"this worker is an enclave by {name}, not by {provider}", code="R013")
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with mine:
         mine.settimeout(SECONDS)
@@ -77,10 +78,10 @@ def ask_for_quote(provider: str, report: bytes) -> bytes:
                 socket.send_fds(asked, [report], [theirs.fileno()])
             answer = mine.recv(MAX_QUOTE + 1)
         except OSError as error:
-            raise KernelError(f"no quote in {SECONDS:g} s: {error}") from None
+            raise KernelError(f"no quote in {SECONDS:g} s: {error}", code="R013") from None
     if answer[:1] != OK:
         why = answer[1:].decode(errors="replace") or "the process that makes quotes has ended"
-        raise KernelError(f"no quote: {why}")
+        raise KernelError(f"no quote: {why}", code="R013")
     return answer[1:]
 
 

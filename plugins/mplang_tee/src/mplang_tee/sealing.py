@@ -35,7 +35,9 @@ def session_secret(private: bytes, public: bytes, statement: bytes) -> bytes:
     try:
         shared = x25519(private, public)
     except ValueError as error:
-        raise KernelError("the other's public key is a point of low order; refused") from error
+        raise KernelError(
+            "the other's public key is a point of low order; refused", code="R012"
+        ) from error
     return hkdf(shared, PURPOSE + statement)
 
 
@@ -63,7 +65,9 @@ def seal_value(
         plain = write_content(kind.inner, header, buffers)
         data = seal(key.secret, nonce, plain, _associated(ctx, kind, slot))
     except (OverflowError, msgspec.EncodeError) as error:
-        raise KernelError("one value of 2 GiB or more cannot be sealed; split it") from error
+        raise KernelError(
+            "one value of 2 GiB or more cannot be sealed; split it", code="R007"
+        ) from error
     return SealedValue(kind, nonce, data)
 
 
@@ -89,7 +93,8 @@ def open_value(ctx: KernelContext, sealed: SealedValue, key: SessionKey, slot: i
     except (ValueError, msgspec.MsgspecError, WireError) as error:
         raise KernelError(
             "what was sealed is not authentic: it is of another session or another place of the "
-            "program, or was changed since"
+            "program, or was changed since",
+            code="R012",
         ) from error
 
 

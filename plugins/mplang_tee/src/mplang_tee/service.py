@@ -34,12 +34,14 @@ class TeeService:
             KernelError: it is another enclave than the owner takes it for.
         """
         if method != "verify" or args.keys() != FIELDS or len(buffers) != 3:
-            raise KernelError(f"tee.{method}: it verifies a quote over a statement")
+            raise KernelError(f"tee.{method}: it verifies a quote over a statement", code="R013")
         names = args["enclave"], args["provider"]
         files, report, quote = map(bytes, buffers)
         sizes = len(files), len(report)
         if not all(isinstance(each, str) for each in names) or sizes != (FILES_BYTES, REPORT_BYTES):
-            raise KernelError(f"tee.{method}: names are texts, digests have their sizes")
+            raise KernelError(
+                f"tee.{method}: names are texts, digests have their sizes", code="R013"
+            )
         evidence = verify(
             settings.current, *names, files, report, quote,
             seconds=int(time.time()), insecure=self._insecure,

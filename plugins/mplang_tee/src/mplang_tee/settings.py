@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from mplang_core.ext import ConfigError, KernelError, RunError, StrictModel
 from mplang_tee import quoting
@@ -39,10 +39,7 @@ class ExpectedEnclave(StrictModel):
     @cached_property
     def accepted(self) -> dict[str, Expectations]:
         """What is expected, by provider."""
-        return {
-            name: _known_provider(name, "accepts").expects(**fields)
-            for name, fields in self.accepts.items()
-        }
+        return {name: _expected(name, fields) for name, fields in self.accepts.items()}
 
 
 class OwnEnclave(StrictModel):
@@ -102,16 +99,18 @@ def _begin(enclave: OwnEnclave) -> bytes:
     _check(enclave)
     worker = os.environ.get(WORKER_FILE)
     if not worker:
-        raise ConfigError("enclave: the worker of an enclave is started with a file, mplang worker")
+        raise ConfigError(
+            "enclave: the worker of an enclave is started with a file, mplang worker", code="C003"
+        )
     try:
         measured = measure([worker, *enclave.files])
     except OSError as error:
-        raise ConfigError(f"enclave.files: {error}") from None
+        raise ConfigError(f"enclave.files: {error}", code="C003") from None
     quoting.start(enclave.provider, enclave.maker)
     try:
         quoting.ask_for_quote(enclave.provider, bytes(REPORT_BYTES))
     except KernelError as error:
-        raise ConfigError(f"enclave: {error}") from None
+        raise ConfigError(f"enclave: {error}", code="C003") from None
     return measured
 
 
@@ -119,18 +118,30 @@ def _check(enclave: OwnEnclave) -> None:
     provider = _known_provider(enclave.provider, "enclave.provider")
     if provider.makes is None:
         raise ConfigError(
-            f"enclave.provider: there are no enclaves by {provider.name} here: {provider.doc}"
+            f"enclave.provider: there are no enclaves by {provider.name} here: {provider.doc}",
+            code="C003",
         )
     provider.makes(**enclave.maker)
     if enclave.swap == "none" and is_swapping():
         raise ConfigError(
             "enclave.swap: this machine swaps, by which what is plain in the enclave would come to "
-            "a disk; turn it off, or say that it is encrypted"
+            "a disk; turn it off, or say that it is encrypted",
+            code="C003",
         )
+
+
+def _expected(provider: str, fields: dict[str, Any]) -> Expectations:
+    """Return what is expected of a provider; an error names the whole path to its field."""
+    try:
+        return _known_provider(provider, "accepts").expects(**fields)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        details: Any = [{**each, "loc": ("accepts", provider, *each["loc"])} for each in found]
+        raise ValidationError.from_exception_data(error.title, details) from None
 
 
 def _known_provider(name: str, where: str) -> AttestationProvider:
     try:
         return find_provider(name)
     except RunError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{where}: {error}", code="C003") from None

@@ -42,28 +42,32 @@ def verify(
     if known is None and provider != SIMULATED:
         raise KernelError(
             f"this party has not said what it takes for the enclave of {enclave}: name it under "
-            "plugins.mplang-tee.settings.enclaves of its worker"
+            "plugins.mplang-tee.settings.enclaves of its worker",
+            code="R013",
         )
     expected = by.expects() if known is None else known.accepted.get(provider)
     if known is not None and expected is None:
         raise KernelError(
             f"this party takes no {provider} for the enclave of {enclave}, but "
-            f"{', '.join(sorted(known.accepted))}"
+            f"{', '.join(sorted(known.accepted))}",
+            code="R013",
         )
     if by.is_insecure(expected) and not insecure:
         raise KernelError(
             f"the quote of {enclave} proves nothing ({by.doc}), which a worker takes where it is "
-            "insecure: true"
+            "insecure: true",
+            code="R013",
         )
     if known is not None and files.hex() not in known.files:
         raise KernelError(
             f"{_differs(enclave)}: its files and configuration have SHA-256 {files.hex()}, "
-            f"expected {' or '.join(known.files) or 'none'}"
+            f"expected {' or '.join(known.files) or 'none'}",
+            code="R013",
         )
     try:
         return by.verify(expected, quote, report, seconds)
     except ValueError as error:
-        raise KernelError(f"{_differs(enclave)}: {error}") from None
+        raise KernelError(f"{_differs(enclave)}: {error}", code="R013") from None
 
 
 def _differs(enclave: str) -> str:

@@ -411,7 +411,7 @@ def _around(x: Any) -> Any:
 
 
 def _nested(spans: Sequence[Span]) -> bool:
-    """Tell whether the spans of each thread are nested; they come by their beginning."""
+    """Return whether the spans of each thread are nested; they come ordered by begin."""
     open_: dict[tuple[int | None, int], list[float]] = {}
     for span in spans:
         around = open_.setdefault((span.party, span.thread), [])

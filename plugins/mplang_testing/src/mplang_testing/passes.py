@@ -104,7 +104,7 @@ class PassSuite(Suite, kit=True):
 
     @contextlib.contextmanager
     def _left_out(self) -> Iterator[None]:
-        """Have no party apply the pass by itself."""
+        """No party applies the pass by itself."""
         found: Any = passes.get(self.name)
         provider = passes.provider(self.name)
         passes.remove(self.name)

@@ -170,7 +170,7 @@ def believed(ops: Iterable[str]) -> dict[str, list[str]]:
 
 
 def rolled_back(distribution: str) -> dict[str, list[str]]:
-    """Have the plugins of a distribution fail at the very end; tell what they left behind."""
+    """Fail the plugins of a distribution at the end of loading; return what they left behind."""
     before, add = _names(), plugin_manager._add
 
     def fail_at_last(contributed: Any, record: PluginRecord) -> None:

@@ -56,7 +56,7 @@ class TypeSuite(AttributeSuite, kit=True):
         return None
 
     def same(self, one: Any, other: Any) -> bool:
-        """Tell whether two values are the same."""
+        """Return whether two values are the same."""
         if isinstance(one, np.ndarray):
             other = np.asarray(other)
             same = one.dtype == other.dtype and one.shape == other.shape

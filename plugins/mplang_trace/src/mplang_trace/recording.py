@@ -219,7 +219,8 @@ def record(host: SimpHost) -> Iterator[Recording]:
     if not isinstance(host, ObservedHost):
         raise ConfigError(
             f"a {type(host).__name__} cannot be recorded; a host that can is an "
-            "mplang_core.ext.ObservedHost"
+            "mplang_core.ext.ObservedHost",
+            code="C002",
         )
     recording = Recording(host.names)
     with _lock:

@@ -56,7 +56,8 @@ class Given:
         if found is _NOTHING:
             raise ConfigError(
                 f"argument {self.name}: expected @file.npy or JSON, got {self.text[:60]!r}; a text "
-                f"has quotes: {self.name}='\"…\"'"
+                f"has quotes: {self.name}='\"…\"'",
+                code="C007",
             )
         return found
 
@@ -75,10 +76,12 @@ def read_given(arguments: Iterable[str]) -> dict[str, Given]:
     for argument in arguments:
         match = _ARGUMENT.fullmatch(argument)
         if match is None:
-            raise ConfigError(f"an argument is NAME=VALUE or NAME@PLACE=VALUE, got {argument!r}")
+            raise ConfigError(
+                f"an argument is NAME=VALUE or NAME@PLACE=VALUE, got {argument!r}", code="C007"
+            )
         given = Given(match["name"].strip(), match["place"], match["text"].strip())
         if given.name in found:
-            raise ConfigError(f"argument {given.name} is given twice")
+            raise ConfigError(f"argument {given.name} is given twice", code="C007")
         found[given.name] = given
     return found
 
@@ -105,23 +108,28 @@ def stand_in(text: str, cluster: ClusterSpec, name: str) -> Any:
     except ParseError as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"argument {name}: {text!r} is no type such as 'f32[3]@P0' ({reason})"
+            f"argument {name}: {text!r} is no type such as 'f32[3]@P0' ({reason})", code="C007"
         ) from error
     root = TraceContext(cluster)
     if isinstance(kind, MPType):
         if kind.pmask is not None and not kind.pmask <= cluster.mask:
-            raise ConfigError(f"argument {name}: {kind} is at parties outside of {cluster.mask}")
+            raise ConfigError(
+                f"argument {name}: {kind} is at parties outside of {cluster.mask}", code="C007"
+            )
         return root.parameter(kind)
     if place in (None, PUBLIC):
         return root.parameter(MPType(kind, cluster.mask), uniform=True)
     if place not in cluster.devices:
         there = ", ".join([PUBLIC, *cluster.devices])
-        raise ConfigError(f"argument {name}: there is no device {place}; there are {there}")
+        raise ConfigError(
+            f"argument {name}: there is no device {place}; there are {there}", code="C007"
+        )
     device = cluster.device(place)
     if kind.form is not device.kind.form:
         raise ConfigError(
             f"argument {name}: {device} holds no {kind.form.value} values such as {kind}; take it "
-            "from one party, and have the program mp.seal it"
+            "from one party, and have the program mp.seal it",
+            code="C007",
         )
     return root.parameter(MPType(kind, device.mask), device)
 
@@ -141,7 +149,7 @@ def coerce(name: str, value: Any, kind: TensorType, exact: bool) -> np.ndarray[A
     try:
         found = array_of(value)
     except TypeError as error:
-        raise ConfigError(f"argument {name}: {error}") from None
+        raise ConfigError(f"argument {name}: {error}", code="C007") from None
     array = found
     integers = found.dtype.kind in "iu" and kind.dtype.is_integer
     if not exact and (integers or np.can_cast(found.dtype, kind.dtype.numpy, "same_kind")):
@@ -152,10 +160,10 @@ def coerce(name: str, value: Any, kind: TensorType, exact: bool) -> np.ndarray[A
         else:
             lost = bool(np.isfinite(found).all() and not np.isfinite(array).all())
         if lost:
-            raise ConfigError(f"argument {name}: a number does not fit into {kind}")
+            raise ConfigError(f"argument {name}: a number does not fit into {kind}", code="C007")
     wrong = kind.mismatch(array)
     if wrong:
-        raise ConfigError(f"argument {name}: {wrong}")
+        raise ConfigError(f"argument {name}: {wrong}", code="C007")
     return array
 
 
@@ -168,13 +176,16 @@ def data_at(host: SimpHost, name: str, given: Given, expected: MPType) -> Any:
     if not isinstance(expected.base, TensorType) or expected.pmask is None:
         raise ConfigError(
             f"argument {name}: a command line gives tensors to parties that are named, but it is "
-            f"{expected}; run the artifact from Python"
+            f"{expected}; run the artifact from Python",
+            code="C007",
         )
     cluster: Any = host.cluster_spec
     if given.place is not None:
         said = stand_in(f"{expected.base}@{given.place}", cluster, name).type
         if said != expected:
-            raise ConfigError(f"argument {name}: it is {expected}, not at {given.place}")
+            raise ConfigError(
+                f"argument {name}: it is {expected}, not at {given.place}", code="C007"
+            )
     array = coerce(name, given.value(), expected.base, given.is_file)
     if expected.pmask == host.mask:
         return array
@@ -196,7 +207,9 @@ def _load(name: str, path: str) -> Any:
         array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"argument {name}: cannot read {path}: {reason}") from error
+        raise ConfigError(f"argument {name}: cannot read {path}: {reason}", code="C007") from error
     if not isinstance(array, np.ndarray):
-        raise ConfigError(f"argument {name}: {path} holds several arrays; save one, by np.save")
+        raise ConfigError(
+            f"argument {name}: {path} holds several arrays; save one, by np.save", code="C007"
+        )
     return array

@@ -11,7 +11,7 @@ from mplang_analysis.ext import LONGEST_NAME, is_plain, quoted
 
 from mplang_cli.artifact.data import Data
 from mplang_core import ClusterSpec, Mask
-from mplang_core.ext import Device, TraceError, device_kinds
+from mplang_core.ext import Device, TraceError, at, device_kinds
 
 A_NAME = f"one word of letters, digits, _ . : and -, of at most {LONGEST_NAME} characters"
 _ESCAPED = re.compile(r"\\.")
@@ -47,11 +47,10 @@ class DeviceSummary(Data, frozen=True):
 
     @property
     def told(self) -> str:
-        """All but its name, in words: each text of its configuration is in quotes."""
-        config = json.dumps(json.loads(self.config), sort_keys=True)
-        return (
-            f"{quoted(self.kind)} of {Mask.from_ranks(self.members)} {_ESCAPED.sub(_hex, config)}"
-        )
+        """All but its name and what is not set, in words: each text of what is set is in quotes."""
+        config = {key: value for key, value in json.loads(self.config).items() if value is not None}
+        text = _ESCAPED.sub(_hex, json.dumps(config, sort_keys=True)) if config else ""
+        return f"{quoted(self.kind)} of {Mask.from_ranks(self.members)} {text}".rstrip()
 
 
 class ClusterSummary(Data, frozen=True):
@@ -94,15 +93,19 @@ class ClusterSummary(Data, frozen=True):
         here = [node.name for node in getattr(cluster, "nodes", ())]
         if here != list(self.parties):
             raise TraceError(
-                f"the artifact is for the parties {', '.join(self.parties)}, in this order, but "
-                f"the host has {', '.join(here) or 'none'}; compile it for that cluster"
+                f"{at()}the artifact is for the parties {', '.join(self.parties)}, in this order, "
+                f"but the host has {', '.join(here) or 'none'}; compile it for that cluster",
+                code="T005",
             )
         mine = {device.name: device for device in self.devices}
         found = {name: cluster.device(name) for name in dict.fromkeys(names) if name is not None}
         for name, device in found.items():
             other = mine[name].differs(device)
             if other:
-                raise TraceError(f"the device {name} is another: {other}; compile it for that one")
+                raise TraceError(
+                    f"{at()}the device {name} is another: {other}; compile it for that one",
+                    code="T005",
+                )
         return [None if name is None else found[name] for name in names]
 
     def check(self) -> None:

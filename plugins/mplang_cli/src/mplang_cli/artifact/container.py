@@ -57,7 +57,11 @@ def open_(data: bytes) -> bytes:
         raise WireError(
             f"the artifact has format version {version}, this mplang-core reads version "
             f"{ARTIFACT_VERSION} and older; "
-            + ("pip install --upgrade mplang-core" if version > ARTIFACT_VERSION else "damaged?")
+            + (
+                "pip install --upgrade mplang-core"
+                if version > ARTIFACT_VERSION
+                else "it may be damaged: copy it again"
+            )
         )
     if len(data) < _HEAD.size:
         raise _damaged(f"it ends within its head, after {len(data)} bytes")
@@ -84,7 +88,9 @@ def read(source: Source) -> bytes:
                 size = os.fstat(file.fileno()).st_size
                 data = b"" if size > MAX_BYTES else file.read(MAX_BYTES + 1)
         except (OSError, ValueError) as error:
-            raise WireError(f"cannot read {os.fspath(source)}: {_reason(error)}") from error
+            raise WireError(
+                f"cannot read {os.fspath(source)}: {_reason(error)}", code="C005"
+            ) from error
     if max(size, len(data)) > MAX_BYTES:
         raise WireError(f"an artifact has at most {MAX_BYTES} bytes, got {size}")
     return data

@@ -103,12 +103,15 @@ class Artifact:
             PartyError: a party failed.
         """
         if not isinstance(host, SimpHost):
-            raise ConfigError(f"{at()}run takes a host, as mp.Simulator(cluster), got {host!r}")
+            raise ConfigError(
+                f"{at()}run takes a host, as mp.Simulator(cluster), got {host!r}", code="C002"
+            )
         leaves, struct = read_args(*self.signature.bind(args, kwargs))
         if Tree.of(struct) != self.signature.arguments:
             raise TraceError(
                 f"{at()}{self.name} takes {self.signature}, nested as {self.signature.arguments}, "
-                f"got {Tree.of(struct)}"
+                f"got {Tree.of(struct)}",
+                code="T005",
             )
         given, named = self.signature.arguments.build(leaves)
         traced = self.traced(host.cluster_spec)

@@ -44,16 +44,20 @@ def make(subject: Packable | Artifact, cluster: ClusterSpec | None = None) -> Ar
     else:
         traced = subject if isinstance(subject, TracedFunction) else _bare(subject)
     if not isinstance(target, ClusterSpec):
-        raise TraceError(f"{at()}an artifact is for a cluster, as mp.ClusterSpec.simple(2)")
+        raise TraceError(
+            f"{at()}an artifact is for a cluster, as mp.ClusterSpec.simple(2)", code="T016"
+        )
     if traced.program.mask != target.mask:
         raise TraceError(
-            f"{at()}{traced.name} runs on {traced.program.mask}, the cluster has {target.mask}"
+            f"{at()}{traced.name} runs on {traced.program.mask}, the cluster has {target.mask}",
+            code="T016",
         )
     if traced.captures:
         raise TraceError(
             f"{at()}{traced.name} uses values of a host that it was not given, "
             f"{', '.join(map(repr, traced.captures))}; they belong to a run, not to a program: "
-            "make them arguments"
+            "make them arguments",
+            code="T016",
         )
     verify(traced.program)
     summary = ClusterSummary.of(target)
@@ -65,7 +69,7 @@ def make(subject: Packable | Artifact, cluster: ClusterSpec | None = None) -> Ar
         found.check()
     except ValueError as error:
         raise TraceError(
-            f"{at()}no artifact can be made of {quoted(found.name)}: {error}"
+            f"{at()}no artifact can be made of {quoted(found.name)}: {error}", code="T016"
         ) from None
     return Artifact(found, traced.program)
 
@@ -103,14 +107,15 @@ def save(
     try:
         Path(path).write_bytes(data)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot write {path}: {error.strerror}", code="C005") from error
 
 
 def _bare(program: Program) -> TracedFunction:
     if not isinstance(program, Program):
         raise TraceError(
             f"{at()}an artifact is made of what mp.compile or mp.trace gives, or of a program, got "
-            f"a {type(program).__name__}"
+            f"a {type(program).__name__}",
+            code="T016",
         )
     inputs = tuple(value.type for value in program.graph.inputs)
     outputs = tuple(value.type for value in program.graph.outputs)

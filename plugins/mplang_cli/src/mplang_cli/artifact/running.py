@@ -41,7 +41,8 @@ def run_given(
     if unknown:
         takes = ", ".join(name for name, _ in artifact.signature.shown) or "none"
         raise ConfigError(
-            f"{quoted(artifact.name)} has no argument {', '.join(unknown)}; it takes {takes}"
+            f"{quoted(artifact.name)} has no argument {', '.join(unknown)}; it takes {takes}",
+            code="C007",
         )
     types = iter(artifact.program.graph.inputs)
     leaves = []
@@ -52,7 +53,8 @@ def run_given(
         expected: Any = next(types).type
         if name not in flat:
             raise ConfigError(
-                f"argument {quoted(name, None)} is missing: --arg {name}=@file.npy, of {expected}"
+                f"argument {quoted(name, None)} is missing: --arg {name}=@file.npy, of {expected}",
+                code="C007",
             )
         leaves.append(data_at(host, name, flat[name], expected))
     args, kwargs = artifact.signature.arguments.build(leaves)
@@ -98,7 +100,7 @@ def _part(nest: Any, key: str, leaf: str) -> Any:
         return nest[key]
     if isinstance(nest, list) and key.isdigit() and int(key) < len(nest):
         return nest[int(key)]
-    raise ConfigError(f"argument {leaf} is missing in what is given")
+    raise ConfigError(f"argument {leaf} is missing in what is given", code="C007")
 
 
 def _row(host: SimpHost, name: str, value: MPObject) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from mplang_analysis.ext import in_quotes, quoted
 from mplang_cli.artifact.data import Data
 from mplang_cli.artifact.tree import Tree
 from mplang_core import MPLangError, MPType, TracedFunction
-from mplang_core.ext import TraceError, parse_type
+from mplang_core.ext import TraceError, at, parse_type
 
 
 class Input(Data, frozen=True):
@@ -163,8 +163,9 @@ def _input(leaf: Any, name: str) -> Input:
     if isinstance(leaf, str):
         return Input("", leaf)
     raise TraceError(
-        f"{name} was compiled with the argument {leaf!r}, and an artifact holds no "
-        f"{type(leaf).__name__}; have the function close over it, or take a value or a text"
+        f"{at()}{name} was compiled with the argument {leaf!r}, and an artifact holds no "
+        f"{type(leaf).__name__}; have the function close over it, or take a value or a text",
+        code="T016",
     )
 
 

@@ -30,7 +30,9 @@ def cluster_of(text: str) -> ClusterSpec:
         2
     """
     if not text:
-        raise ConfigError("a program is for a cluster: --cluster c.yaml, or a number of parties")
+        raise ConfigError(
+            "a program is for a cluster: --cluster c.yaml, or a number of parties", code="C007"
+        )
     return ClusterSpec.simple(int(text)) if text.isdecimal() else ClusterSpec.from_yaml(text)
 
 
@@ -63,14 +65,16 @@ def find_function(target: str) -> Callable[..., Any]:
     """
     path, _, name = target.rpartition(":")
     if not path.endswith(".py") or not name:
-        raise ConfigError(f"expected prog.py:function, got {target!r}")
+        raise ConfigError(f"expected prog.py:function, got {target!r}", code="C007")
     module = _imported(Path(path))
     fn = getattr(module, name, None)
     if isinstance(fn, CompiledFunction):
         fn = fn.fn
     if not callable(fn) or isinstance(fn, type):
         here = [n for n, f in vars(module).items() if inspect.isfunction(f)]
-        raise ConfigError(f"{path} has no function {name!r}; it has {', '.join(here) or 'none'}")
+        raise ConfigError(
+            f"{path} has no function {name!r}; it has {', '.join(here) or 'none'}", code="C007"
+        )
     return fn
 
 
@@ -97,7 +101,9 @@ def compile_source(
     unknown = sorted(roots - set(parameters))
     if unknown:
         names = ", ".join(parameters) or "no arguments"
-        raise ConfigError(f"{target} has no argument {', '.join(unknown)}; it takes {names}")
+        raise ConfigError(
+            f"{target} has no argument {', '.join(unknown)}; it takes {names}", code="C007"
+        )
     hints = _annotations(fn)
     bound: OrderedDict[str, Any] = OrderedDict()
     for name, parameter in parameters.items():
@@ -111,7 +117,8 @@ def compile_source(
             raise ConfigError(
                 f"{target} takes {name}, and nothing says its type and whose it is; add "
                 f"--arg {name}='f32[3]@P0' (or such a type), or annotate it; to run it, give a "
-                f"value: --arg {name}@P0='[1.5, 2.5]', or --arg {name}@P0=@file.npy"
+                f"value: --arg {name}@P0='[1.5, 2.5]', or --arg {name}@P0=@file.npy",
+                code="C007",
             )
     call = inspect.BoundArguments(signature, bound)
     compiled = compile(fn, cluster_spec=cluster)
@@ -123,7 +130,7 @@ def _imported(path: Path) -> Any:
     name = f"__program_{path.stem}__"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"there is no file {path}")
+        raise ConfigError(f"there is no file {path}", code="C007")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     folder = str(path.parent.resolve())
@@ -136,7 +143,7 @@ def _imported(path: Path) -> Any:
     except Exception as error:
         del sys.modules[name]
         raise ConfigError(
-            f"cannot import {path}: {raised(error)}{type(error).__name__}: {error}"
+            f"cannot import {path}: {raised(error)}{type(error).__name__}: {error}", code="C007"
         ) from error
     return module
 
@@ -172,12 +179,13 @@ def _leaf(given: Given, cluster: ClusterSpec) -> Any:
         try:
             kind = TensorType.of(value)
         except TypeError as error:
-            raise ConfigError(f"argument {given.name}: {error}") from None
+            raise ConfigError(f"argument {given.name}: {error}", code="C007") from None
         return stand_in(f"{kind}@{given.place}", cluster, given.name)
     if given.is_file:
         raise ConfigError(
             f"argument {given.name}: nothing says whose {given.text[1:]} is; write "
-            f"{given.name}@P0={given.text}, or @{PUBLIC} in place of @P0 if all may know it"
+            f"{given.name}@P0={given.text}, or @{PUBLIC} in place of @P0 if all may know it",
+            code="C007",
         )
     return value
 
@@ -191,6 +199,6 @@ def _nested(name: str, leaves: Mapping[str, Any]) -> Any:
         for key in around:
             inner = inner.setdefault(key, {}) if isinstance(inner, dict) else None
         if not isinstance(inner, dict) or last in inner:
-            raise ConfigError(f"argument {path}: {name} is given as a whole, too")
+            raise ConfigError(f"argument {path}: {name} is given as a whole, too", code="C007")
         inner[last] = leaf
     return tree[name]

@@ -11,7 +11,7 @@ from mplang_analysis.ext import quoted
 from optree import PyTreeKind
 
 from mplang_cli.artifact.data import Data
-from mplang_core.ext import PyTreeDef, TraceError, flatten
+from mplang_core.ext import PyTreeDef, TraceError, at, flatten
 
 MAX_DEPTH = 100
 Key = str | int
@@ -48,16 +48,20 @@ class Tree(Data, frozen=True):
         """
         kind, node = _KINDS.get(spec.kind), cast(Any, spec.type)
         if kind is None or depth > MAX_DEPTH:
-            what = "nested too deep" if kind else f"a {getattr(node, '__name__', node)}"
+            deep = f"these are nested deeper than {MAX_DEPTH}"
+            what = deep if kind else f"one is of class {getattr(node, '__name__', node)}"
             raise TraceError(
-                f"an artifact nests arguments and results in tuples, lists, dicts and named "
-                f"tuples, but here is one {what}; make it one of these"
+                f"{at()}an artifact nests arguments and results in tuples, lists, dicts and named "
+                f"tuples, but {what}; make it one of these",
+                code="T016",
             )
         keys = tuple(spec.entries()) if kind in ("dict", "named") else ()
         if kind == "named":
             keys = node._fields
         if not all(type(key) in (str, int) for key in keys):
-            raise TraceError(f"the keys of a dict in an artifact are str or int, got {keys}")
+            raise TraceError(
+                f"{at()}the keys of a dict in an artifact are str or int, got {keys}", code="T016"
+            )
         children = tuple(cls.of(child, depth + 1) for child in spec.children())
         return cls(kind, children, keys, node.__name__ if kind == "named" else "")
 

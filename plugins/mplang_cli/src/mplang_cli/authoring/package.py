@@ -115,16 +115,16 @@ def new_plugin(
     try:
         folder.mkdir()
     except FileExistsError:
-        raise ConfigError(f"{folder} is there already; nothing was written") from None
+        raise ConfigError(f"{folder} is there already; nothing was written", code="C006") from None
     except OSError as error:
-        raise ConfigError(f"cannot make {folder}: {error.strerror}") from error
+        raise ConfigError(f"cannot make {folder}: {error.strerror}", code="C005") from error
     try:
         for file, text in texts.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # all of it, or nothing
-        raise ConfigError(f"cannot write {folder}: {error.strerror}") from error
+        raise ConfigError(f"cannot write {folder}: {error.strerror}", code="C005") from error
     return NewPlugin(name, values["distribution"], folder, tuple(texts))
 
 
@@ -146,15 +146,17 @@ def check_name(name: str) -> None:
     if not _is_name(name):
         raise ConfigError(
             f"a plugin's name is made of at most {LONGEST} lower-case letters, digits and single "
-            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}{hint}"
+            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}{hint}",
+            code="C006",
         )
     if name.startswith("mplang_"):
         raise ConfigError(
-            f"a plugin NAME has the package mplang_NAME: give its name alone, got {name!r}{hint}"
+            f"a plugin NAME has the package mplang_NAME: give its name alone, got {name!r}{hint}",
+            code="C006",
         )
     owner = _owner(name)
     if owner:
-        raise ConfigError(f"the name {name!r} is taken by {owner}; choose another")
+        raise ConfigError(f"the name {name!r} is taken by {owner}; choose another", code="C006")
 
 
 def _is_name(name: str) -> bool:

@@ -56,7 +56,7 @@ def run_apart(
     kinds: Collection[str] = (),
     watch: Watch = unwatched,
 ) -> Any:
-    """Have a confined process do something with open files, and wait for it.
+    """Run a command on open files in a confined process, and wait for it.
 
     A process that connects says so on its line, before it reads any row. What it said cannot be
     taken back, whatever the rows make of the process afterwards. Once it says that it is done it is

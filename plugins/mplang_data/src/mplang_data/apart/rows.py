@@ -63,6 +63,6 @@ def _check(answer: Any) -> None:
     if not isinstance(answer, dict):  # a source may have taken the process over
         raise SourceError("it cannot be read: its process told nothing")
     if "refused" in answer:
-        raise AdmissionError(str(answer["refused"])[:2000])
+        raise AdmissionError(str(answer["refused"])[:2000], code="A002")
     if "failed" in answer:
-        raise KernelError(str(answer["failed"])[:2000])
+        raise KernelError(str(answer["failed"])[:2000], code="R011")

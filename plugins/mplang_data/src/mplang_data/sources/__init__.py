@@ -36,7 +36,9 @@ def source_of(kind: str) -> Source:
     found = plugin_manager.entry(GROUP, kind)
     if found is None:
         known = ", ".join(plugin_manager.names(GROUP))
-        raise ConfigError(f"no kind of source {kind[:80]!r} is installed; there are {known}")
+        raise ConfigError(
+            f"no kind of source {kind[:80]!r} is installed; there are {known}", code="C008"
+        )
     made: Source = found()
     return made
 
@@ -56,7 +58,9 @@ def source_of_path(path: str) -> str:
         return path
     kind = _KINDS.get(os.path.splitext(path)[1].lower(), "")
     if not kind:
-        raise ConfigError(f"the kind of the file {path} is not known; name it, as parquet:{path}")
+        raise ConfigError(
+            f"the kind of the file {path} is not known; name it, as parquet:{path}", code="C008"
+        )
     return f"{kind}:{path}"
 
 

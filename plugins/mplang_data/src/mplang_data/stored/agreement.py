@@ -36,7 +36,8 @@ def agree(
         for rank in members
     }
     if not any(current.values()):
-        raise NotStoredError(f"nothing is stored as {name!r} at {_names(members, parties)}")
+        where = _names(members, parties)
+        raise NotStoredError(f"nothing is stored as {name!r} at {where}; mp.store it first")
     found = [
         version
         for version in set(current.values())

@@ -39,7 +39,7 @@ class SinkClient:
         try:
             found: list[Any] = self._ask("held", {"name": name})[0]["held"]
         except StoreError as error:
-            raise AdmissionError(f"what this party stores: {error}") from error
+            raise AdmissionError(f"what this party stores: {error}", code="A006") from error
         return found
 
     def begin_run(
@@ -50,7 +50,7 @@ class SinkClient:
         loads: Mapping[StorageUse, str],
         stores: Stored,
     ) -> None:
-        """Let the ops of a run use the storage.
+        """Open the storage for the ops of a run.
 
         Args:
             run: the name of the run.
@@ -91,7 +91,7 @@ class SinkClient:
         self._ask("settle", {"name": name, "version": version})
 
     def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name."""
+        """Release the lock of a name."""
         self._ask("abandon", {"name": name, "version": version, "told": told})
 
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:

@@ -50,7 +50,7 @@ def store(x: Any, name: str) -> None:
         check_storable([leaf.base_type for leaf in leaves])
         members = _holders(leaves)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}mp.store({name!r}): {error}") from None
+        raise TraceError(f"{at()}mp.store({name!r}): {error}", code="T014") from None
     run_program(ops.store(*leaves, name=name, nest=nest), members)
 
 
@@ -92,7 +92,7 @@ def load(device: str, name: str, *, type: Any = None) -> Any:
                 raise TypeError(f"it is a {kind}, which is no value of {target}")
         program = ops.load(name=name, types=tuple(kinds))
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}mp.load({device!r}, {name!r}): {error}") from None
+        raise TraceError(f"{at()}mp.load({device!r}, {name!r}): {error}", code="T014") from None
     found = run_program(program, target.mask)
     return unflatten(nest, [ctx.place(leaf, target) for leaf in found])
 
@@ -121,7 +121,7 @@ def remove(device: str, name: str) -> None:
     try:
         check_name(name)
     except ValueError as error:
-        raise TraceError(f"{at()}mp.remove({device!r}, {name!r}): {error}") from None
+        raise TraceError(f"{at()}mp.remove({device!r}, {name!r}): {error}", code="T014") from None
     run_program(ops.remove(name=name), target.mask)
 
 
@@ -152,7 +152,9 @@ def _device(name: str) -> tuple[Any, Any]:
                     return ctx, each
     devices = ", ".join(cluster.devices)
     parties = ", ".join(node.name for node in cluster.nodes)
-    raise TraceError(f"{at()}no device or party {name!r}; there are {devices}; {parties}")
+    raise TraceError(
+        f"{at()}no device or party {name!r}; there are {devices}; {parties}", code="T007"
+    )
 
 
 def _check_before(ctx: Any, name: str) -> None:

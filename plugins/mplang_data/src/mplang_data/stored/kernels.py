@@ -82,7 +82,7 @@ def load(ctx: KernelContext, *, name: str, types: Sequence[BaseType]) -> Any:
     storage, run = _storage(ctx)
     version = run.loads.get(StorageUse("load", name, ctx.parties))
     if version is None:
-        raise AdmissionError(f"{name!r} is loaded where the run did not say so")
+        raise AdmissionError(f"{name!r} is loaded where the run did not say so", code="A006")
     with _told(name):
         entry, files = storage.open(name, version)
         try:
@@ -114,7 +114,7 @@ def remove(ctx: KernelContext, *, name: str) -> tuple[()]:
 def _storage(ctx: KernelContext) -> tuple[Storage, StoreRun]:
     storage: Storage | None = getattr(ctx.interpreter.data, "stored", None)
     if storage is None or storage.run is None:
-        raise AdmissionError(NO_SINK)
+        raise AdmissionError(NO_SINK, code="A006")
     return storage, storage.run
 
 
@@ -151,4 +151,4 @@ def _told(name: str) -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise AdmissionError(f"{name!r} in this party's storage: {error}") from error
+        raise AdmissionError(f"{name!r} in this party's storage: {error}", code="A006") from error

@@ -61,7 +61,7 @@ class SinkStorage:
         self._sink.settle(self._owner, self._session, name, version)
 
     def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name."""
+        """Release the lock of a name."""
         self._sink.abandon(self._owner, self._session, name, version, told=told)
 
     def open(self, name: str, version: str) -> tuple[Entry, Sequence[int]]:
@@ -141,14 +141,14 @@ class LocalStorage:
             }
             versions, labels = resolve_loads(loads, self._parties, held)
         except StoreError as error:
-            raise AdmissionError(str(error)) from error
+            raise AdmissionError(str(error), code="A006") from error
         made = StoreRun(run, program.digest, self._parties, versions)
         for each in self.parties:
             each.run = made
         return labels
 
     def follow(self, followed: Followed) -> None:
-        """Note the labels of what the run stores."""
+        """Record the labels of what the run stores."""
         for each in self.parties:
             assert each.run is not None
             each.run = each.run.storing(followed.stores)

@@ -42,7 +42,7 @@ class Storage(Protocol):
         """Remove all versions but one, as all members have made it their current one."""
 
     def abandon(self, name: str, version: str, *, told: bool) -> None:
-        """Let others store the name; the version stays if another member may have committed it.
+        """Release the lock of a name; the version stays if another member may have committed it.
 
         Args:
             name: the name.
@@ -114,7 +114,9 @@ def decode_versions(data: Any) -> list[Held]:
     try:
         return [Held(Card(**card), bool(current)) for card, current in data]
     except (MPLangError, TypeError, ValueError, RecursionError) as error:
-        raise WireError(f"what a party tells of its storage is malformed: {error}") from None
+        raise WireError(
+            f"what a party tells of its storage is malformed: {error}", code="L005"
+        ) from None
 
 
 def resolve_loads(

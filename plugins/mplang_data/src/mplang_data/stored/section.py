@@ -111,7 +111,7 @@ class SinkSection:
         try:
             return resolve_loads(loads, names, held)
         except StoreError as error:
-            raise AdmissionError(str(error)) from error
+            raise AdmissionError(str(error), code="A006") from error
 
     def labels(
         self,

@@ -41,7 +41,7 @@ class SinkServer:
         }
 
     def start(self) -> None:
-        """Let the owner's databases take what they have not taken yet; takes as long as that."""
+        """Copy pending rows to the owner's databases; blocks until they are there."""
         for owner, name, error in self._sink.copy_tables():
             log.error("%s of %s: %s", name, owner, _for_owner(error))
 
@@ -77,7 +77,7 @@ class SinkServer:
         return encode_versions(self._sink.held(asker.coordinator, name, asker.session))
 
     def release(self, session: str) -> None:
-        """Let other sessions store what one was storing, as it has ended."""
+        """Release the storage locks of a session that has ended."""
         self._sink.release(session)
 
     def answer(

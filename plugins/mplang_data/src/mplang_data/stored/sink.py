@@ -88,19 +88,19 @@ class Sink:
                 self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
         except OSError as error:
-            raise ConfigError(f"field 'sink.folder': {error.strerror}") from None
+            raise ConfigError(f"field 'sink.folder': {error.strerror}", code="C003") from None
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock_file)
             raise ConfigError(
-                f"field 'sink.folder': another process stores in {self._folder}"
+                f"field 'sink.folder': another process stores in {self._folder}", code="C003"
             ) from None
         for leftover in (*self._folder.glob("**/.gone-*"), *self._folder.glob("**/.new-*")):
             discard(leftover)  # of a process that was killed
 
     def close(self) -> None:
-        """Let another process use it."""
+        """Release the folder for another process."""
         os.close(self._lock_file)
 
     # -- what is there
@@ -263,7 +263,7 @@ class Sink:
             self._let_go(owner, by, name)
 
     def copy_tables(self) -> Iterator[tuple[str, str, StoreError]]:
-        """Have databases take what they have not taken yet; yield what fails: owner, name, why."""
+        """Copy pending rows to the databases; yield each failure: owner, name, why."""
         for owner, name in self._tables:
             try:
                 self._tables.copy(owner, name, self._of(owner, name))
@@ -271,7 +271,7 @@ class Sink:
                 yield owner, name, error
 
     def abandon(self, owner: str, by: str, name: str, version: str, *, told: bool) -> None:
-        """Let others store a value; its version stays if another member may have committed it.
+        """Release the lock of a name; its version stays if another member may have committed it.
 
         Raises:
             StoreError: the session does not store it.
@@ -286,12 +286,12 @@ class Sink:
             self._let_go(owner, by, name)
 
     def done(self, by: str) -> None:
-        """Let go of the versions that a session might have loaded: its run has ended."""
+        """Release the versions that a run reserved for loading: it has ended."""
         with self._lock:
             self._used.pop(by, None)
 
     def release(self, by: str) -> None:
-        """Let others store what a session was storing: it has ended, and does nothing any more."""
+        """Release the locks of a session that has ended."""
         with self._lock:
             self._used.pop(by, None)
             self._ended[by] = None
@@ -383,7 +383,7 @@ class Sink:
 
     @contextlib.contextmanager
     def expiring(self, folder: Path) -> Iterator[bool]:
-        """Have nobody store a value inside of ``with``; yield false if somebody does already."""
+        """Lock a name inside of ``with``; yield false if it is locked already."""
         with self._lock:
             is_free = all(self._of(*key) != folder for key in self._storing)
             if is_free:

@@ -114,7 +114,7 @@ class SinkConfig(StrictModel):
             try:
                 found = Path(self.key_file).read_bytes()
             except OSError as error:
-                raise ConfigError(f"field 'sink.key_file': {error.strerror}") from None
+                raise ConfigError(f"field 'sink.key_file': {error.strerror}", code="C003") from None
         elif self.key_command is not None:
             try:
                 found = subprocess.run(
@@ -123,12 +123,15 @@ class SinkConfig(StrictModel):
                 ).stdout  # fmt: skip
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 raise ConfigError(
-                    f"field 'sink.key_command': it does not print a key: {type(error).__name__}"
+                    f"field 'sink.key_command': it does not print a key: {type(error).__name__}",
+                    code="C003",
                 ) from None
         else:
             return None
         if len(found) < MIN_KEY:
-            raise ConfigError(f"field 'sink': its key has {len(found)} bytes, of {MIN_KEY} or more")
+            raise ConfigError(
+                f"field 'sink': its key has {len(found)} bytes, of {MIN_KEY} or more", code="C003"
+            )
         return found
 
 
@@ -147,10 +150,12 @@ def read_sink(fields: Any, folder: str) -> SinkConfig:
     if isinstance(fields, str):
         fields = {"folder": fields}
     if not isinstance(fields, Mapping):
-        raise ConfigError("field 'sink': expected a folder, or its fields")
+        raise ConfigError("field 'sink': expected a folder, or its fields", code="C003")
     try:
         return SinkConfig(**fields).at(folder)
     except ValidationError as error:
-        raise ConfigError(f"field 'sink': {SinkConfig.explain(error, dict(fields))}") from None
+        raise ConfigError(
+            f"field 'sink': {SinkConfig.explain(error, dict(fields))}", code="C003"
+        ) from None
     except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(f"field 'sink': {error}") from None
+        raise ConfigError(f"field 'sink': {error}", code="C003") from None

@@ -41,7 +41,7 @@ class Tables:
         return iter(self._places)
 
     def copy(self, owner: str, name: str, folder: Path) -> None:
-        """Have the database take the rows of the current version, unless it has taken them.
+        """Copy the rows of the current version to the database, unless they are there.
 
         Args:
             owner: the coordinator whose value it is.

@@ -23,5 +23,5 @@ def split_address(address: str) -> tuple[str, int]:
     except ValueError:
         host = port = None
     if host is None or port is None or parts.scheme not in ("", "http", "https"):
-        raise ConfigError(f"an address is https://host:port, got {address[:100]!r}")
+        raise ConfigError(f"an address is https://host:port, got {address[:100]!r}", code="C010")
     return host, port

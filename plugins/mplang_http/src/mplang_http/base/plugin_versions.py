@@ -154,7 +154,7 @@ def _fit(name: str, parties: Sequence[Versions]) -> bool:
 
 
 def _fits_beside(one: str, since_one: str, other: str, since_other: str) -> bool:
-    """Tell whether the newer one of two versions names the older one, or one before it."""
+    """Return whether the newer of two versions names the older one, or one before it."""
     if one == other:
         return True
     first, second = _version(one), _version(other)

@@ -76,7 +76,7 @@ class ControlClient:
     Example:
         >>> ControlClient("/no/such/socket").request("GET", "jobs")
         Traceback (most recent call last):
-        mplang_core.errors.RunError: no worker answers at /no/such/socket: No such file or directory
+        mplang_core.errors.RunError: no worker answers at /no/such/socket: No such file or ...
     """
 
     def __init__(self, path: str) -> None:
@@ -100,12 +100,15 @@ class ControlClient:
         try:
             fields = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"cannot read {config}: {error}; --socket names a socket") from None
+            raise ConfigError(
+                f"cannot read {config}: {error}; --socket names a socket", code="C014"
+            ) from None
         control = fields.get("control") if isinstance(fields, dict) else None
         if not isinstance(control, dict) or not isinstance(control.get("path"), str):
             raise ConfigError(
                 f"{config} has no control socket; write `control: {{path: control/socket}}` into "
-                "it, and restart the worker, or name one by --socket"
+                "it, and restart the worker, or name one by --socket",
+                code="C014",
             )
         return cls(str(Path(config).parent / control["path"]))
 
@@ -127,7 +130,11 @@ class ControlClient:
             data = response.read(MAX_ANSWER)
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise RunError(f"no worker answers at {self._path}: {why}") from None
+            raise RunError(
+                f"no worker answers at {self._path}: {why}; start the worker, or name its socket "
+                "by --socket",
+                code="C014",
+            ) from None
         finally:
             connection.close()
         try:
@@ -135,8 +142,10 @@ class ControlClient:
                 return _ROWS.decode(data)
             refused = _REFUSED.decode(data).error
         except (msgspec.DecodeError, RecursionError):
-            raise RunError(f"{self._path} answers as no worker of this version does") from None
-        raise RunError(f"the worker refuses it: {printable(refused.text)}")
+            raise RunError(
+                f"{self._path} answers as no worker of this version does", code="C014"
+            ) from None
+        raise RunError(f"the worker refuses it: {printable(refused.text)}", code="C014")
 
 
 class RemoteControl:
@@ -156,7 +165,8 @@ class RemoteControl:
         if not equals or files is None:
             raise ConfigError(
                 "a worker elsewhere is named with its address, and asked with your certificate: "
-                "--at bank=https://bank.example:9000 --tls certs/anna"
+                "--at bank=https://bank.example:9000 --tls certs/anna",
+                code="C010",
             )
         context = client_context(files, "http/1.1")
         self._client = WorkerClient(name, address, context, PATIENCE)
@@ -173,7 +183,9 @@ class RemoteControl:
             rows = self._client.request(method, "control", "v1", *path, **asked)
             return msgspec.convert(rows, list[Row])
         except (msgspec.ValidationError, RecursionError):
-            raise RunError(f"{self._client.name} answers as no worker of this version") from None
+            raise RunError(
+                f"{self._client.name} answers as no worker of this version", code="C014"
+            ) from None
         finally:
             self._client.close()
 
@@ -195,5 +207,7 @@ def control_client(
     if at is None:
         return ControlClient.of(config, path)
     if path is not None:
-        raise ConfigError("--socket is of a worker on this machine, --at of one elsewhere")
+        raise ConfigError(
+            "--socket is of a worker on this machine, --at of one elsewhere", code="C006"
+        )
     return RemoteControl(at, tls)

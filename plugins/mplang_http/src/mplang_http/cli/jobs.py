@@ -91,7 +91,9 @@ def cancel(
         return
     session, dash, _ = run.rpartition("-")
     if not dash:
-        raise ConfigError(f"a run is called as its session, and -0, -1, …, and not {run!r}")
+        raise ConfigError(
+            f"a run is called as its session, and -0, -1, …, and not {run!r}", code="C006"
+        )
     failures, why = 0, reason or "its coordinator cancelled it"
     rows = list[dict[str, str]]()
     for client in _clients(cluster, tls):

@@ -25,7 +25,7 @@ def receipts(party: Party = None, forget: Forget = None, as_json: AsJson = False
     if forget is not None:
         count = store.forget(forget)
         if not count:
-            raise ConfigError(f"there are no receipts of {forget}")
+            raise ConfigError(f"there are no receipts of {forget}", code="C006")
         typer.echo(printable(f"forgot {count} receipts of {forget}"))
         return
     for each in store.all():

@@ -33,29 +33,29 @@ MAX_SIZE = 1 << 40  # bytes of a response
 IDEMPOTENT = ("GET", "PUT", "DELETE")
 
 
-class LostWorkerError(RunError):
+class LostWorkerError(RunError, code="R018"):
     """No response from a worker."""
 
 
-class WorkerShutdownError(LostWorkerError, ShutdownError):
+class WorkerShutdownError(LostWorkerError, ShutdownError, code="R004"):
     """No response from a worker, which said before that it is being shut down."""
 
 
-class RefusedError(RunError):
+class RefusedError(RunError, code="R019"):
     """Error response of a worker.
 
     Attributes:
         status: HTTP status.
-        code: error code.
+        reason: the worker's own word for it, as ``"busy"``.
         refusals: what the worker refuses, as data.
         retry_after: seconds after which the worker wants to be asked again; ``None`` if never.
     """
 
     def __init__(
-        self, name: str, status: int, code: str, text: str, retry_after: float | None = None
+        self, name: str, status: int, reason: str, text: str, retry_after: float | None = None
     ) -> None:
         super().__init__(f"worker {name}: {text}")
-        self.status, self.code, self.retry_after = status, code, retry_after
+        self.status, self.reason, self.retry_after = status, reason, retry_after
         self.refusals = Refusals()
 
 
@@ -90,7 +90,8 @@ class WorkerClient:
         if address.startswith("https:") and context is None:
             raise ConfigError(
                 f"worker {name} at {address} wants certificates: the option tls, as certs/host "
-                "for the files that mplang keygen makes"
+                "for the files that mplang keygen makes",
+                code="C004",
             )
         self._context = context
         self._patience = patience
@@ -200,7 +201,8 @@ class WorkerClient:
         for kind in (AdmissionError, CommError, ShutdownError):
             if described.get("code") == kind.__name__:
                 self._shuts_down = kind is ShutdownError
-                made = kind(f"worker {self.name}: {text}")
+                code = str(described.get("explain", ""))
+                made = kind(f"worker {self.name}: {text}", code=code)
                 if isinstance(made, AdmissionError):
                     made.refusals = refusals
                 return made

@@ -157,7 +157,8 @@ def check_parties(workers: list[WorkerFacts]) -> None:
         *_settings_advice(sorted(wrong - mine.keys()), workers),
     ]
     raise ConfigError(
-        "\n".join(["the parties do not fit together; make these the same:", table, *advice])
+        "\n".join(["the parties do not fit together; make these the same:", table, *advice]),
+        code="C009",
     )
 
 
@@ -194,7 +195,8 @@ def check_plugins(program: Program, workers: list[WorkerFacts]) -> None:
                 differences(rows),
                 *_advice("name them in the workers' `plugins`, and install them", wanted),
             ]
-        )
+        ),
+        code="C009",
     )
 
 

@@ -201,7 +201,8 @@ class SimpHttpDriver(ShownHost):
         if not any(self._call_all(lambda worker: worker.pass_on(data))):
             raise ConfigError(
                 f"approval {name} counts at no party: it is of none of them, or too few have "
-                "signed it whose keys they list"
+                "signed it whose keys they list",
+                code="C011",
             )
 
     def _know_facts(self) -> None:
@@ -299,7 +300,7 @@ class SimpHttpDriver(ShownHost):
         """Lock the session for this thread, and reopen it if needed."""
         with self._run_lock:
             if self._closed:
-                raise RunError("this host is closed")
+                raise RunError("this host is closed", code="R003")
             if self._opened and not all(worker.linked for worker in self._workers):
                 self._generation += 1
                 self._opened = False
@@ -407,7 +408,7 @@ class SimpHttpDriver(ShownHost):
         cause = next(error for rank, error in failures if rank == failure.rank)
         unclear = failure.op is None and not isinstance(cause, AdmissionError)  # nothing ran
         if unclear or isinstance(cause, CommError):
-            places = party_locations(failures, self._monitor.states, failure.rank)
+            places = party_locations(failures, self._monitor.states, failure.rank, self.party)
             failure.args = ("; ".join([str(failure), *places]),)
         return failure
 
@@ -475,7 +476,7 @@ class SimpHttpDriver(ShownHost):
                 return
             self._closed = True
             ended = f"this host was closed when {len(self._flights)} steps were under way"
-            self._flights.abort(ended, RunError(ended))
+            self._flights.abort(ended, RunError(ended, code="R003"))
             self._lease.stop()
 
 
@@ -483,7 +484,9 @@ def _read_approval(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     try:
         return str(path), Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot read the approval {path}: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot read the approval {path}: {error.strerror}", code="C011"
+        ) from None
 
 
 def _worker_addresses(
@@ -492,11 +495,14 @@ def _worker_addresses(
     if addresses is None:
         addresses = [node.address for node in cluster.nodes]
     if len(addresses) != len(cluster.nodes):
-        raise ConfigError(f"{len(cluster.nodes)} nodes have {len(addresses)} addresses")
+        raise ConfigError(
+            f"{len(cluster.nodes)} nodes have {len(addresses)} addresses", code="C010"
+        )
     for node, address in zip(cluster.nodes, addresses, strict=True):
         if not address:
             raise ConfigError(
                 f"the node {node.name} has no address, such as http://127.0.0.1:9000, so no "
-                "worker is found there; mplang up -n 3 starts some, and writes a cluster.yaml"
+                "worker is found there; mplang up -n 3 starts some, and writes a cluster.yaml",
+                code="C010",
             )
     return [(node.name, at) for node, at in zip(cluster.nodes, addresses, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -44,7 +44,10 @@ def abort_reason(futures: Mapping[int, Future[list[Any]]]) -> str:
 
 
 def party_locations(
-    failures: Sequence[tuple[int, BaseException]], states: Sequence[PartyState], excluded: int
+    failures: Sequence[tuple[int, BaseException]],
+    states: Sequence[PartyState],
+    excluded: int,
+    party: Callable[[int], str] = "party {}".format,
 ) -> Iterator[str]:
     """Yield the locations of the parties when a run failed.
 
@@ -52,9 +55,10 @@ def party_locations(
         failures: rank and error of each party that failed.
         states: last known state of each party, for one whose error came too late.
         excluded: rank of a party to leave out.
+        party: the text for a rank, as ``SimpHost.party`` gives it.
 
     Yields:
-        A clause per location, such as ``parties 1, 2 were in jax.run at "a.py:7" then``.
+        A clause per location, such as ``party 1, party 2 were in jax.run at "a.py:7" then``.
     """
     ranks_by_location: dict[str, list[int]] = {}
     for rank, error in failures:
@@ -71,9 +75,8 @@ def party_locations(
         if not states[rank].observable and rank != excluded and getattr(error, "op", None) is None
     ]
     if silent:
-        verb = "party {} is" if len(silent) == 1 else "parties {} are"
-        listed = ", ".join(map(str, silent))
-        yield f"{verb.format(listed)} not observable, so no op of theirs is told"
+        verb = "is" if len(silent) == 1 else "are"
+        yield f"{', '.join(map(party, silent))} {verb} not observable, so no op of theirs is told"
     for location, ranks in ranks_by_location.items():
-        verb = "party {} was" if len(ranks) == 1 else "parties {} were"
-        yield f"{verb.format(', '.join(map(str, ranks)))} {location} then"
+        verb = "was" if len(ranks) == 1 else "were"
+        yield f"{', '.join(map(party, ranks))} {verb} {location} then"

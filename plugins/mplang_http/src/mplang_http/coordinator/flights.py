@@ -149,7 +149,7 @@ class _Lane:
         try:
             return worker.queue(flight.job, body)
         except RefusedError as error:
-            if error.code != "busy" or before is None:
+            if error.reason != "busy" or before is None:
                 raise
         status = before.queued[worker.rank].result()
         worker.await_end(before.job, status)  # which leaves room for this one

@@ -45,7 +45,7 @@ class LabelFollower:
             self._followed = self._pool.submit(follow)
 
     def remember(self, results: Sequence[HostVar]) -> None:
-        """Note the labels of the results of the run."""
+        """Record the labels of the results of the run."""
         self.begin()
         assert self._followed is not None
         remember(results, self._followed.result())

@@ -141,7 +141,7 @@ class RemoteWorker:
                 self._gate = gate and f"{self.name} {gate}"
                 return found["credential"], dict(found["native"].items())
             except RefusedError as error:
-                if error.code != "queued" or self.client.is_closed or time.monotonic() > until:
+                if error.reason != "queued" or self.client.is_closed or time.monotonic() > until:
                     raise
                 log.info("%s", error)
                 time.sleep(min(max(error.retry_after or 0.0, MIN_RETRY_AFTER), MAX_RETRY_AFTER))
@@ -269,7 +269,9 @@ class RemoteWorker:
         if status["state"] != "done":
             raise error_of(self.name, status["error"])
         if list(status["held"]) != [each is not None for each in expected]:
-            raise RunError(f"worker {self.name} holds other results than their types say")
+            raise RunError(
+                f"worker {self.name} holds other results than their types say", code="R018"
+            )
 
     def expected(self, job: Job) -> list[Ref | None]:
         """Return one reference per output that the party holds by its type, ``None`` for others."""
@@ -317,7 +319,7 @@ class RemoteWorker:
         try:
             status = submit()
         except RefusedError as error:
-            if error.code != "unknown-program":
+            if error.reason != "unknown-program":
                 raise
             self.client.request("PUT", *self._path, "programs", job.digest, body=[job.data])
             sent = now()
@@ -415,7 +417,9 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, MPLangError):
             raise
-        raise RunError(f"{worker.name} at {worker.address} answers as no worker does") from error
+        raise RunError(
+            f"{worker.name} at {worker.address} answers as no worker does", code="R018"
+        ) from error
 
 
 def _type_of(value: Value) -> MPType:

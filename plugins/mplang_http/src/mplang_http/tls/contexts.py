@@ -37,7 +37,9 @@ def client_context(files: TlsFiles, *protocols: str) -> ssl.SSLContext:
         try:
             context.load_verify_locations(files.crl)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"cannot use the revocation lists {files.crl}: {error}") from None
+            raise ConfigError(
+                f"cannot use the revocation lists {files.crl}: {error}", code="C004"
+            ) from None
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
     return context
 
@@ -54,7 +56,8 @@ def check_key(file: str) -> None:
         return
     if mode & 0o077:
         raise ConfigError(
-            f"the key {file} may be read or written by others (mode {mode:o}); chmod 600 {file}"
+            f"the key {file} may be read or written by others (mode {mode:o}); chmod 600 {file}",
+            code="C004",
         )
 
 
@@ -68,7 +71,8 @@ def _context(role: int, files: TlsFiles, protocols: tuple[str, ...]) -> ssl.SSLC
         context.load_verify_locations(files.ca)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"cannot use the certificates {files.cert}, {files.key}, {files.ca}: {error}"
+            f"cannot use the certificates {files.cert}, {files.key}, {files.ca}: {error}",
+            code="C004",
         ) from None
     if role == ssl.PROTOCOL_TLS_SERVER:
         # a ticket would make a connection readable, which a client takes for the response

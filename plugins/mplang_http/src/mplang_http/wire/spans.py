@@ -37,10 +37,10 @@ def read_spans(data: Buffer) -> Spans:
     try:
         found = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"no spans: {error}") from None
+        raise WireError(f"no spans: {error}", code="L005") from None
     for span in found.spans:
         if not (math.isfinite(span.begin) and 0 <= span.duration < math.inf):
-            raise WireError("a span of no time")
+            raise WireError("a span has no valid begin or duration", code="L005")
         if span.kind not in ("program", "op") and not isinstance(span.facts.get("peer"), int):
-            raise WireError("a span of a message without a peer")
+            raise WireError("the span of a message names no peer", code="L005")
     return found

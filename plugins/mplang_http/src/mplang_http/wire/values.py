@@ -145,9 +145,9 @@ def read_head(data: Buffer) -> Head:
     try:
         head = _decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise WireError(f"no head of a value: {error}") from None
+        raise WireError(f"no head of a value: {error}", code="I004") from None
     if head.sizes and min(head.sizes) < 0:
-        raise WireError("a buffer has a negative size")
+        raise WireError("a buffer has a negative size", code="I004")
     return head
 
 
@@ -169,14 +169,14 @@ def unpack(
     """
     size = body.nbytes if isinstance(body, np.ndarray) else len(body)
     if sum(head.sizes) != size:
-        raise WireError(f"its buffers have {sum(head.sizes)} bytes, but {size} came")
+        raise WireError(f"its buffers have {sum(head.sizes)} bytes, but {size} came", code="I004")
     if head.kind == _BYTES and expected is None:
         return bytes(body)
     if head.kind in _LITERALS and expected is None:
         return _LITERALS[head.kind]
     kind = _parse(head.kind)
     if expected is not None and kind != expected:
-        raise WireError(f"expected a {expected}, got a {kind}")
+        raise WireError(f"expected a {expected}, got a {kind}", code="I004")
     if isinstance(kind, TensorType):
         return _tensor(kind, body)
     whole = body.data if isinstance(body, np.ndarray) else memoryview(body)
@@ -192,7 +192,7 @@ def _tensor(kind: TensorType, body: Buffer | np.ndarray[Any, Any]) -> Any:
     try:
         array = array_from(body, kind)
     except ValueError as error:
-        raise WireError(str(error)) from None
+        raise WireError(str(error), code="I004") from None
     array.flags.writeable = False
     return array
 
@@ -205,7 +205,7 @@ def _parse_any(text: str) -> BaseType:
     try:
         return parse_base_type(text)
     except (MPLangError, TypeError, ValueError, RecursionError) as error:
-        raise WireError(f"no type of a value: {error}") from None
+        raise WireError(f"no type of a value: {error}", code="I004") from None
 
 
 _parse_cached = functools.lru_cache(maxsize=1024)(_parse_any)
@@ -228,11 +228,11 @@ def split_frame(data: Buffer) -> Packed:
     """
     view = memoryview(data)
     if len(view) < _PREFIX.size:
-        raise WireError("a value has a prefix of 8 bytes")
+        raise WireError("a value has a prefix of 8 bytes", code="I004")
     length, pad = _PREFIX.unpack(view[: _PREFIX.size])
     begin = _PREFIX.size + length
     if length > MAX_HEAD or pad >= ALIGN or begin + pad > len(view):
-        raise WireError("the prefix of a value names more than came")
+        raise WireError("the prefix of a value names more than came", code="I004")
     return Packed(read_head(view[_PREFIX.size : begin]), view[begin + pad :])
 
 
@@ -244,7 +244,9 @@ def read_plain(data: Buffer) -> Any:
     """
     packed = split_frame(data)
     if packed.head.kind[:1] != "!" and _parse(packed.head.kind).form is not Form.PLAIN:
-        raise WireError(f"a coordinator gives plain values, not a {packed.head.kind[:100]}")
+        raise WireError(
+            f"a coordinator gives plain values, not a {packed.head.kind[:100]}", code="I004"
+        )
     return packed.value()
 
 

@@ -69,7 +69,7 @@ def check_joins(
     if rows > limit * max(map(_read, nodes), default=0) and rows > limit * max(
         _size(connection, table) for table in tables
     ):
-        raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}")
+        raise KernelError(f"{op}: {TOO_MANY.format(limit=limit)}", code="R010")
 
 
 def _explain(connection: Connection, options: str, statement: str) -> PlanNode:

@@ -122,7 +122,9 @@ def _configure(connection: Connection, statement: SqlStatement, bounds: Bounds) 
         _set(connection, name, value)
     result = connection.execute("SHOW server_encoding").fetchone()
     if result != ("UTF8",):
-        raise KernelError(f"{OP}: the database has the encoding {result}, and not UTF8")
+        raise KernelError(
+            f"{OP}: the database has the encoding {result}, and not UTF8", code="R010"
+        )
 
 
 def _set(connection: Connection, name: str, value: str) -> None:
@@ -138,7 +140,7 @@ def _check(connection: Connection, offered: Offered) -> None:
     rows = connection.execute(_COLUMNS, [_name(offered)])
     there = {row[0]: (str(row[1]), row[2]) for row in rows}
     if not there:
-        raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}")
+        raise KernelError(f"{OP}: there is no table or view {offered.parts[-1]!r}", code="R011")
     for column, kind in offered.kind.columns:
         wanted, result = type_of_column(kind), there.get(column)
         assert wanted is not None  # else it was refused
@@ -199,18 +201,20 @@ def _batches(
 def _table(rows: list[tuple[object, ...]], statement: SqlStatement, gives: TableType) -> pa.Table:
     """Return rows as a table of the declared type, without a digit lost."""
     if len(statement.types) != len(gives.columns):
-        raise KernelError(f"{OP}: the result has {len(statement.types)} columns")
+        raise KernelError(f"{OP}: the result has {len(statement.types)} columns", code="R010")
     columns = zip(*rows, strict=True) if rows else [()] * len(statement.types)
     arrays = []
     for (name, _), kind, values in zip(gives.columns, statement.types, columns, strict=True):
         try:
             arrays.append(pa.array(values, _arrow(kind)))
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
-            raise KernelError(f"{OP}: column {name!r} has a value that is no {kind}") from error
+            raise KernelError(
+                f"{OP}: column {name!r} has a value that is no {kind}", code="R010"
+            ) from error
     try:
         return arrow.cast(pa.Table.from_arrays(arrays, [name for name, _ in gives.columns]), gives)
     except ValueError as error:
-        raise KernelError(f"{OP}: {error}") from error
+        raise KernelError(f"{OP}: {error}", code="R010") from error
 
 
 def _arrow(kind: SqlType) -> pa.DataType:
@@ -224,7 +228,9 @@ def _failures(bounds: Bounds) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.QueryCanceled as error:
-        raise KernelError(f"{OP}: the query took longer than {bounds.seconds:g} s") from error
+        raise KernelError(
+            f"{OP}: the query took longer than {bounds.seconds:g} s", code="R010"
+        ) from error
     except psycopg.Error as error:
         reason = str(error).split("\n", 1)[0]
-        raise KernelError(f"{OP}: PostgreSQL fails: {reason}") from error
+        raise KernelError(f"{OP}: PostgreSQL fails: {reason}", code="R010") from error

@@ -73,7 +73,7 @@ def to_dialect(
     made = _translate(sql, engine, tables, ordered)
     if isinstance(made, SqlStatement):
         return made
-    raise AdmissionError(f"ibis.run: {describe(made[0], engine)}")
+    raise AdmissionError(f"ibis.run: {describe(made[0], engine)}", code="A005")
 
 
 def refusal(sql: str, engine: str, types: Mapping[str, TableType]) -> list[EngineRefusal]:
@@ -115,7 +115,7 @@ def _translate(
     sql: str, engine: str, tables: Mapping[str, Offered], ordered: bool = True
 ) -> SqlStatement | list[EngineRefusal]:
     if engine not in _DIALECTS:
-        raise ConfigError(f"no engine {engine!r}; there are {', '.join(_DIALECTS)}")
+        raise ConfigError(f"no engine {engine!r}; there are {', '.join(_DIALECTS)}", code="C006")
     admit(sql, tables)
     ctx = Context(_DIALECTS[engine](), translate, query)
     try:

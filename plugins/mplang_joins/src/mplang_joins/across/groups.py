@@ -102,7 +102,8 @@ class JoinedGroups:
         if device is None or device.kind.form is not Form.PLAIN:
             raise TraceError(
                 f"{at()}table: it is made at one party, which has the groups in plain: reveal them "
-                "with to=, the device of that party, first"
+                "with to=, the device of that party, first",
+                code="T010",
             )
         made: MPObject = mp.device(device.name)(group_table)(
             *tensors,

@@ -50,12 +50,13 @@ def run(
 
     if match not in _WAYS:
         ways = " or ".join(map(repr, _WAYS))
-        raise TraceError(f"{at()}{device.name}: match is {ways}, got {match!r}")
+        raise TraceError(f"{at()}{device.name}: match is {ways}, got {match!r}", code="T010")
     program = fe_materialize(fn, *args, **kwargs)
     if program.pfunc.fn_type != "ibis.run":
         raise TraceError(
             f"{at()}{device.name}: tables of several parties are asked by functions of Ibis tables "
-            f"or SQL, got {getattr(fn, '__name__', fn)!r}"
+            f"or SQL, got {getattr(fn, '__name__', fn)!r}",
+            code="T010",
         )
     tables = _Tables(program)
     sql, gives = read_sql(program.pfunc.attrs["code"]), program.pfunc.attrs["gives"]
@@ -63,7 +64,9 @@ def run(
         bits = NumberBits(device.config.bits, device.config.fxp_fraction_bits)
         lowered = lower(sql, tables, gives, bits, learns=match == "psi")
     except QueryRefusedError as error:
-        raise TraceError(f"{at()}{device.name}: the query cannot run: {error}") from error
+        raise TraceError(
+            f"{at()}{device.name}: the query cannot run: {error}", code="T010"
+        ) from error
     return _run(device, lowered, tables, by_union if lowered.plan.union else _WAYS[match])
 
 

@@ -125,7 +125,8 @@ def _within(numbers: Array, sizes: Array, bits: int) -> Array:
     if sizes.size and not float(sizes.max()) < 2.0**bits:
         raise KernelError(
             f"joins.units: a number of one unit has more than {bits} bits, so what is summed on "
-            "shares may not fit; take a larger unit of measure, or a larger field"
+            "shares may not fit; take a larger unit of measure, or a larger field",
+            code="R007",
         )
     return numbers
 
@@ -138,10 +139,10 @@ def _groups(table: Any, by: By) -> Array:
         try:
             values = pa.array(list(labels)).cast(column.type)
         except pa.ArrowException as error:
-            raise KernelError(_OTHER_GROUP) from error
+            raise KernelError(_OTHER_GROUP, code="R009") from error
         numbers = pc.index_in(column, values).combine_chunks()
         if column.null_count or numbers.null_count:
-            raise KernelError(_OTHER_GROUP)
+            raise KernelError(_OTHER_GROUP, code="R009")
         group = group * len(labels) + numbers.to_numpy()
     return group
 

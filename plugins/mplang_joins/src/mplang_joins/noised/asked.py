@@ -74,7 +74,7 @@ def _form(
         if function == "mean":
             check_dividend(form, min(sides.bounds), sides.spu.config)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"{at()}{what}: {error}") from None
+        raise TraceError(f"{at()}{what}: {error}", code="T015") from None
     return form
 
 

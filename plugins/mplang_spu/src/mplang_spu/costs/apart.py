@@ -38,11 +38,13 @@ def counted(request: str) -> Counted:
     with _one_at_a_time:
         answer = _process().ask(request)
     if answer.startswith("!"):
-        raise RunError(f"SPU's costs are not known: {answer[1:]}")
+        raise RunError(f"SPU's costs are not known: {answer[1:]}", code="R017")
     try:
         return Counted.model_validate_json(answer)
     except ValidationError as error:
-        raise RunError("SPU's costs are not known: the process that counts is broken") from error
+        raise RunError(
+            "SPU's costs are not known: the process that counts is broken", code="R017"
+        ) from error
 
 
 class CountingProcess:
@@ -86,7 +88,7 @@ class CountingProcess:
             why = "the process that counts has ended"
         self.end()
         _process.cache_clear()
-        raise RunError(f"SPU's costs are not known: {why}")
+        raise RunError(f"SPU's costs are not known: {why}", code="R017")
 
     def end(self) -> None:
         """End the process."""

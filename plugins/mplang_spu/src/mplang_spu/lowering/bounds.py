@@ -96,7 +96,7 @@ class RingBounds:
                 self.tell(value, _whole(bounds))
 
     def _enter(self, op: ir.Operation) -> None:
-        """Tell of what is looked at and so of its type: a state, and results of branches."""
+        """Report values whose type is thereby known: a state, and results of branches."""
         inner = [value for region in op.regions for value in region.blocks[0].arguments]
         for value in (*op.results, *inner):
             self.tell(value)
@@ -104,7 +104,7 @@ class RingBounds:
             self._count(op)
 
     def _count(self, loop: ir.Operation) -> None:
-        """Tell of states that each turn adds a number to, if the number of turns is bounded."""
+        """Report states that each turn adds a number to, if the number of turns is bounded."""
         condition, body = (region.blocks[0] for region in loop.regions)
         nexts = body.operations[len(body.operations) - 1].operands
         steps = [_step(after, arg) for after, arg in zip(nexts, body.arguments, strict=True)]

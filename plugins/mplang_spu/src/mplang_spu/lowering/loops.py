@@ -12,7 +12,7 @@ from mplang_spu.lowering.term import Term, where
 
 
 def settle_states(rewriter: Rewriter) -> None:
-    """Have a value of each circle in the state of a loop depend on itself, too.
+    """Add a dependency on itself to a value of each cycle in the state of a loop.
 
     libspu's compiler follows which values of a state are secret, turn by turn, until nothing
     changes. Where a loop swaps a public value and a secret one, that never ends, and holds Python's

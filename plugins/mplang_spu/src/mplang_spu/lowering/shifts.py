@@ -79,7 +79,7 @@ def shifted(name: str, x: Term, by: Term) -> Term:
 
 
 def shift_all_bits(rewriter: Rewriter) -> None:
-    """Have an arithmetic shift see all bits of the ring: ``x >> n`` is ``~(~x >> n)``.
+    """Rewrite an arithmetic shift to see all bits of the ring: ``x >> n`` is ``~(~x >> n)``.
 
     libspu keeps shares of bits as narrow as it knows the number to be, such as two bits for
     ``x & 3`` and one for a comparison; ABY3's arithmetic shift to the right takes full ones only,

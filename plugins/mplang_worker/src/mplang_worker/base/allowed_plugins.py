@@ -41,14 +41,19 @@ def check(wanted: Mapping[str, str]) -> None:
         if package not in found:
             known = ", ".join(f"{name} {imported[name]}" for name in sorted(imported))
             raise PluginLoadError(f"no plugin of {package} is installed; there are {known}")
-        if found[package] != needed:
-            raise PluginVersionError(f"{package} {found[package]} is installed, not {needed}")
+        if (here := found[package]) != needed:
+            raise PluginVersionError(
+                f"{package} {here} is installed, not {needed}; pip install '{package}=={needed}', "
+                f"or list {here}, as all workers do"
+            )
         for name in sorted(set(_needs(package)) & imported.keys() - wanted.keys()):
-            raise PluginLoadError(f"{package} needs {name} {found[name]}, which is not listed")
+            raise PluginLoadError(
+                f"{package} needs {name} {found[name]}, which is not listed; list it, too"
+            )
 
 
 def restrict(allowed: Mapping[str, str]) -> None:
-    """Let this process load no other plugins than these from now on; import nothing.
+    """Restrict the plugins that this process may load to these; import nothing.
 
     Args:
         allowed: version by package.

@@ -406,9 +406,11 @@ class WorkerConfig(EngineConfig):
         try:
             fields: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"WorkerConfig: cannot read {os.fspath(path)}: {error}") from error
+            raise ConfigError(
+                f"WorkerConfig: cannot read {os.fspath(path)}: {error}", code="C003"
+            ) from error
         if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
-            raise ConfigError(f"WorkerConfig: {os.fspath(path)} holds no fields")
+            raise ConfigError(f"WorkerConfig: {os.fspath(path)} holds no fields", code="C003")
         folder, tls = Path(path).parent, fields.get("tls")
         if isinstance(tls, str):
             fields["tls"] = TlsFiles.of(str(folder / tls))
@@ -435,7 +437,7 @@ class WorkerConfig(EngineConfig):
         except ConfigError as error:
             wrong.insert(0, str(error))
         if wrong:  # all at once, so that nobody mends one to hear of the next
-            raise ConfigError("\n".join(wrong))
+            raise ConfigError("\n".join(wrong), code="C003")
         return made
 
 

@@ -26,18 +26,21 @@ class RequestError(Exception):
         status: HTTP status.
         code: error code for programs.
         text: text for people; public, truncated to ``MAX_TEXT`` characters.
+        explain: the code of the kind of error, if it has one; an engine may say anything.
 
     Attributes:
         status: HTTP status.
         code: error code for programs.
         text: text for people.
         refusals: what rules of the owner refuse, if that is why.
+        explain: the code of the kind of error, for ``mplang explain``; empty for a general one.
     """
 
-    def __init__(self, status: int, code: str, text: str) -> None:
+    def __init__(self, status: int, code: str, text: str, explain: str = "") -> None:
         super().__init__(text)
         self.status, self.code, self.text = status, code, text[:MAX_TEXT]
         self.refusals: tuple[errors.Refusal, ...] = ()
+        self.explain = explain if errors.CODE.fullmatch(explain) else ""
 
     @classmethod
     def of(cls, error: BaseException) -> RequestError:
@@ -46,7 +49,7 @@ class RequestError(Exception):
             return error
         if isinstance(error, MPLangError):
             status = next((s for kind, s in _STATUS if isinstance(error, kind)), 400)
-            made = cls(status, type(error).__name__, str(error))
+            made = cls(status, type(error).__name__, str(error), error.code)
             made.refusals = getattr(error, "refusals", ())
             return made
         log.error("a request failed: %s; its text is logged at level debug", type(error).__name__)

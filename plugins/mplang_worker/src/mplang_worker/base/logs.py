@@ -76,7 +76,7 @@ def charge_log(cause: str) -> None:
 
 
 def limit_log(may_write: Callable[[str, int], bool]) -> None:
-    """Have this process's log obey quotas.
+    """Apply quotas to this process's log.
 
     Args:
         may_write: returns whether a line may be written, by who causes it and its bytes.

@@ -238,7 +238,7 @@ class StoreClient(Protocol):
         loads: Mapping[StorageUse, str],
         stores: Stored,
     ) -> None:
-        """Let the ops of a run use the storage.
+        """Open the storage for the ops of a run.
 
         Args:
             run: the name of the run.

@@ -40,19 +40,21 @@ def section_of(name: str) -> Section:
     try:
         found = plugin_manager.entry(SECTIONS, name)
     except PluginError as error:
-        raise ConfigError(f"field {name!r}: {error}") from None
+        raise ConfigError(f"field {name!r}: {error}", code="C003") from None
     if found is None and name in PACKAGES:
         what, package = PACKAGES[name]
         raise ConfigError(
-            f"field {name!r}: {what} come with a package of their own; try: pip install {package}"
+            f"field {name!r}: {what} come with a package of their own; try: pip install {package}",
+            code="C003",
         )
     if found is None:
-        raise ConfigError(no_section(name))
+        raise ConfigError(no_section(name), code="C003")
     if not isinstance(found, Section):
         package = section_packages()[name]
         raise ConfigError(
             f"field {name!r}: the section of {package} is no mplang_worker.ext.Section, but a "
-            f"{type(found).__name__}"
+            f"{type(found).__name__}",
+            code="C003",
         )
     return found
 

@@ -58,7 +58,7 @@ def worker(
             raise
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(130) from None
-        logging.getLogger("mplang.http").critical("%s", error)
+        logging.getLogger("mplang.http").critical("%s (mplang explain %s)", error, error.code)
         raise typer.Exit(1) from None
 
 
@@ -68,7 +68,8 @@ def _read_config(
     if not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
         raise ConfigError(
             "a worker imports nothing from its working directory, but python -m puts that first; "
-            "start it as mplang worker, or by python -P -m"
+            "start it as mplang worker, or by python -P -m",
+            code="C015",
         )
     given = {"log_format": log_format, "log_level": log_level}
     made = WorkerConfig.from_yaml(path, **{k: v for k, v in given.items() if v is not None})
@@ -118,9 +119,11 @@ def up(
     from mplang_worker.cli.local import LocalCluster
 
     if parties < 1:
-        raise ConfigError(f"a cluster has at least one worker, got {parties}")
+        raise ConfigError(f"a cluster has at least one worker, got {parties}", code="C015")
     if Path(out).exists() and not Path(out).read_text(encoding="utf-8").startswith(MARK):
-        raise ConfigError(f"{out} is there already, and not of mplang up; --out names another file")
+        raise ConfigError(
+            f"{out} is there already, and not of mplang up; --out names another file", code="C015"
+        )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (
         _kept_from_others(Path(out), "--out"),
@@ -151,14 +154,15 @@ def _kept_from_others(path: Path, option: str) -> Iterator[None]:
         else:
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise ConfigError(f"cannot open {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot open {path}: {error.strerror}", code="C015") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
         raise ConfigError(
             f"{path} is in use by another mplang up, whose cluster runs; end that one, or take "
-            f"another one by {option}"
+            f"another one by {option}",
+            code="C015",
         ) from None
     try:
         yield

@@ -89,7 +89,7 @@ class LocalCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="mplang-")
         self._log, self._start_timeout = log, start_timeout
         if log is not None and not Path(log).is_dir():
-            raise RunError(f"no folder {log} for the log files of workers")
+            raise RunError(f"no folder {log} for the log files of workers", code="C015")
         if isinstance(parties, int):
             parties = [f"node{i}" for i in range(parties)]
         self._names = list(parties)
@@ -191,7 +191,8 @@ class LocalCluster:
                 ours.close()
                 raise RunError(
                     f"worker {name} does not start: {error}; LocalCluster(…, "
-                    f"start_timeout={patience:g}) sets for how long it is waited for"
+                    f"start_timeout={patience:g}) sets for how long it is waited for",
+                    code="C015",
                 ) from error
         self.workers.append(process)
         self._lines.append(ours)  # the worker ends when it is closed
@@ -218,7 +219,7 @@ class LocalCluster:
             return
         if line:
             process.wait()
-            raise ConfigError(line.decode(errors="replace"))
+            raise ConfigError(line.decode(errors="replace"), code="C015")
         process.kill()
         ended = how_ended(process.wait())
         what = (
@@ -228,7 +229,7 @@ class LocalCluster:
             if late
             else f"worker {name} ended {ended} before it was ready"
         )
-        raise RunError(f"{what}\n{_last_lines(self._log_of(name))}")
+        raise RunError(f"{what}\n{_last_lines(self._log_of(name))}", code="C015")
 
     def _new_server(self) -> ForkServer:
         """Return a fork server of workers, which has imported what their engines need."""
@@ -238,7 +239,7 @@ class LocalCluster:
             made.prepare({"plugins": plugins})
         except OSError as error:
             made.close()
-            raise RunError(f"workers do not start: {error}") from error
+            raise RunError(f"workers do not start: {error}", code="C015") from error
         except ConfigError:
             made.close()
             raise
@@ -265,7 +266,7 @@ class LocalCluster:
             address = "127.0.0.1", self._configs[name].port
             self._listening[name] = socket.create_server(address)
         except OSError as error:
-            raise RunError(f"worker {name} does not start: {error}") from error
+            raise RunError(f"worker {name} does not start: {error}", code="C015") from error
         started = self._start(name)
         self.workers[rank] = self.workers.pop()
         self._wait_for(name, *started)

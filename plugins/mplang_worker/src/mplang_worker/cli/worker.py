@@ -99,7 +99,9 @@ def _run(
         try:
             listening = socket.create_server((config.host, config.port), backlog=128)
         except OSError as error:
-            raise ConfigError(f"cannot listen on {config.host}:{config.port}: {error}") from None
+            raise ConfigError(
+                f"cannot listen on {config.host}:{config.port}: {error}", code="C015"
+            ) from None
     import uvloop
 
     with listening, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

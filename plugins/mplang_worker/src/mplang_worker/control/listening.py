@@ -42,7 +42,7 @@ def listen(config: ControlConfig) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:  # such as a path of over 107 bytes
         sock.close()
-        raise ConfigError(f"field 'control.path': {config.path}: {error}") from None
+        raise ConfigError(f"field 'control.path': {config.path}: {error}", code="C003") from None
     except BaseException:
         sock.close()
         raise
@@ -63,12 +63,15 @@ def _make_folder(folder: Path, group: int | None) -> None:
             folder.chmod(0o750)
     there = folder.lstat()
     if not stat.S_ISDIR(there.st_mode) or there.st_uid not in (0, os.geteuid()):
-        raise ConfigError(f"field 'control.path': {folder} is no folder of the worker's user")
+        raise ConfigError(
+            f"field 'control.path': {folder} is no folder of the worker's user", code="C003"
+        )
     if stat.S_IMODE(there.st_mode) & 0o027:
         raise ConfigError(
             f"field 'control.path': others may use {folder}, of mode "
             f"{stat.S_IMODE(there.st_mode):o}; give the socket a folder of its own, of mode 0750 "
-            "with the group of control.group, or 0700"
+            "with the group of control.group, or 0700",
+            code="C003",
         )
 
 
@@ -84,7 +87,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not is_socket:
-        raise ConfigError(f"field 'control.path': {path} is there, and no socket")
+        raise ConfigError(f"field 'control.path': {path} is there, and no socket", code="C003")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(PATIENCE)
         try:
@@ -94,4 +97,4 @@ def _remove_stale(path: Path) -> None:
             return
         except TimeoutError:
             pass
-    raise ConfigError(f"field 'control.path': another process listens at {path}")
+    raise ConfigError(f"field 'control.path': another process listens at {path}", code="C003")

@@ -104,4 +104,6 @@ def group_number(field: str, name: str | None) -> int | None:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        raise ConfigError(f"field 'control.{field}': there is no group {name!r} here") from None
+        raise ConfigError(
+            f"field 'control.{field}': there is no group {name!r} here", code="C003"
+        ) from None

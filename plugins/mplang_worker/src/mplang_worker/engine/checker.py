@@ -111,13 +111,15 @@ class Checker:
         """
         request = self._submitted.pop(run, None)
         if request is None:
-            raise AdmissionError("the coordinator has asked for no such run")
+            raise AdmissionError("the coordinator has asked for no such run", code="A001")
         program = self._programs.get(request.program)
         found = {rank: Opening.read(data) for rank, data in openings}
         mine = found[self._given.rank]
         shown = shown_program(program.digest, request.program), sha256(request.inputs)
         if (mine.program, mine.inputs) != shown:
-            raise AdmissionError("the engine runs something else than the coordinator asks for")
+            raise AdmissionError(
+                "the engine runs something else than the coordinator asks for", code="A001"
+            )
         labels = self._labels.of_inputs(found, request)
         for each, given in zip(labels, request.inputs, strict=True):
             if isinstance(given, Stored):
@@ -156,7 +158,8 @@ class Checker:
             is_result = name is not None and name.startswith(f"{self._given.session}-")
             if is_result and self._labels.of_result(name or "", rank) is None:
                 raise AdmissionError(
-                    f"whose data is in {name} is not known any more; put or make it again"
+                    f"whose data is in {name} is not known any more; put or make it again",
+                    code="A001",
                 )
 
     def _of_own(self, given: Input) -> Label | None:
@@ -177,7 +180,9 @@ def _check_told(followed: Followed) -> None:
     outputs = (label.sources for at in followed.outputs for label in at.values())
     for sources in (*rows, *stores, *outputs):
         if any(source.name == SEVERAL for source in sources):
-            raise AdmissionError("a value is made of more data sets and columns than can be told")
+            raise AdmissionError(
+                "a value is made of more data sets and columns than can be told", code="A003"
+            )
 
 
 def run(argument: SessionArgument, file: int) -> None:

@@ -108,7 +108,7 @@ class EngineData:
         self.stored: StoreClient | None = self.sections.get(SINK)
 
     def start_clock(self, run: str, changes: Sequence[str]) -> None:
-        """Have the front tell of the end of a run at the steps of a clock, whatever happens.
+        """Request that the front reports the end of a run at clock ticks, whatever happens.
 
         Args:
             run: its name.
@@ -119,7 +119,7 @@ class EngineData:
         """
         found, _ = self._questions.ask("start_clock", {"run": run, "changes": list(changes)})
         if "refused" in found:
-            raise RunError(found["refused"])
+            raise RunError(found["refused"], code="A006")
 
 
 class EngineGate:
@@ -154,7 +154,7 @@ class EngineGate:
         return _permitted(answer)
 
     def missed(self, run: str, openings: Mapping[int, Opening]) -> None:
-        """Tell of a run that does not begin here, and perhaps elsewhere."""
+        """Report a run that did not begin at this party."""
         self._ask(run, openings, whole=False)
 
     def _ask(self, run: str, openings: Mapping[int, Opening], *, whole: bool) -> dict[str, Any]:
@@ -165,6 +165,6 @@ class EngineGate:
 
 def _permitted(answer: Mapping[str, Any]) -> bytes | None:
     if answer["refused"]:
-        raise AdmissionError(str(answer["refused"]))
+        raise AdmissionError(str(answer["refused"]), code="A002")
     head: bytes | None = answer.get("head")
     return head

@@ -90,7 +90,7 @@ class RunInputs:
         except RunError as error:
             self._failure = error
         except RequestError as error:  # it was released, or is no result of this party
-            self._failure = RunError(error.text)
+            self._failure = RunError(error.text, code="R019")
 
     def require(self) -> None:
         """Refuse to go on where :meth:`resolve` has failed.

@@ -20,7 +20,7 @@ class KnownLabels:
         self._known: OrderedDict[str, Mapping[int, Label]] = OrderedDict()
 
     def add(self, run: str, outputs: Sequence[Mapping[int, Label]]) -> None:
-        """Note the labels of the results of a run.
+        """Record the labels of the results of a run.
 
         Args:
             run: name of the run.

@@ -91,7 +91,9 @@ class Programs:
         checked = set[AnyType]()  # programs have few types
         for count, op in enumerate(program.graph.walk(), 1):
             if count > self._limits.ops:
-                raise AdmissionError(f"a program has at most {self._limits.ops} ops here")
+                raise AdmissionError(
+                    f"a program has at most {self._limits.ops} ops here", code="A003"
+                )
             for value in op.outputs:
                 if value.type not in checked:
                     self._check_size(op, value)
@@ -100,7 +102,8 @@ class Programs:
                 continue
             raise AdmissionError(
                 f"{op.opcode} at {op.location}: this worker runs ops of "
-                f"{', '.join(self._dialects)} only; its owner names others by dialects"
+                f"{', '.join(self._dialects)} only; its owner names others by dialects",
+                code="A004",
             )
 
     def _check_size(self, op: Operation, value: Value) -> None:
@@ -111,5 +114,6 @@ class Programs:
         if size > self._limits.value:
             raise AdmissionError(
                 f"{op.opcode} at {op.location} gives {kind}: a tensor has at most "
-                f"{self._limits.value} bytes here, not {size}"
+                f"{self._limits.value} bytes here, not {size}",
+                code="A003",
             )

@@ -79,7 +79,7 @@ class RunStorage:
         for name in sorted({use.name for use in self._loads}):
             try:  # also of what others load: whoever stored it, too, tells whose data it is
                 if self._storage is None:
-                    raise AdmissionError(f"what this party stores: {NO_STORE}")
+                    raise AdmissionError(f"what this party stores: {NO_STORE}", code="A006")
                 told[name] = self._storage.versions(name)
             except AdmissionError:
                 if any(name == use.name and self._comm.rank in use.parties for use in self._loads):
@@ -99,7 +99,7 @@ class RunStorage:
         self._versions, self.labels = resolve_loads(self._loads, self._comm.names, openings)
 
     def begin(self, run: str, followed: Followed) -> None:
-        """Have the ops of the run load those versions, and store with their labels.
+        """Set the versions that the ops of the run load, and the labels that they store with.
 
         Args:
             run: the name of the run.

@@ -403,14 +403,14 @@ class Session:
         return shared.removeprefix(self._prefix)
 
     def _start_clock(self, job: Job, followed: Followed, storage: RunStorage) -> None:
-        """Have the end of a run told at steps if how long it takes tells of private data."""
+        """Report the end of a run at clock ticks if its duration depends on private data."""
         timed = any(row.what == "duration" for row in followed.disclosure.rows)
         if timed and not self._observable:
             self._data.start_clock(job.run, storage.changes)
             job.clock = StepClock()
 
     def _open(self, job: Job, opening: Opening, program: Program, request: JobRequest) -> None:
-        """Tell the peers that this party is in the run, once the native services are that it needs.
+        """Announce to the peers that this party is in the run, once its native services are.
 
         Raises:
             CommError: an MPC process has ended; the peers are told of the run all the same.
@@ -452,7 +452,7 @@ class Session:
             full = None if job.finished else self.values.add(found)
         self._settle(job, op_failed=full is not None)  # sizes of results may be private
         if full is not None:
-            self.end(job, "failed", error=Failure.of(RunError(full)))
+            self.end(job, "failed", error=Failure.of(RunError(full, code="R019")))
         else:
             self.end(job, "done", held=[value is not None for value in outs])
 

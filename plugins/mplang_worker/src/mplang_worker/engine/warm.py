@@ -93,10 +93,10 @@ def _configure(plugins: Plugins) -> None:
             take(given.get(distribution, {}))
             taken.add(distribution)
         except Exception as error:  # of code that is not ours
-            raise ConfigError(f"field 'plugins.{distribution}': {error}") from error
+            raise ConfigError(f"field 'plugins.{distribution}': {error}", code="C003") from error
     if given.keys() - taken:
         names = ", ".join(sorted(given.keys() - taken))
-        raise ConfigError(f"field 'plugins': no settings are taken by {names}")
+        raise ConfigError(f"field 'plugins': no settings are taken by {names}", code="C003")
 
 
 def prepare(argument: dict[str, Any]) -> dict[str, Any]:

@@ -315,6 +315,8 @@ def create_worker_app(config: WorkerConfig, engines: Engines) -> Starlette:
 
 def _error_response(error: RequestError) -> JSONResponse:
     described: dict[str, Any] = {"code": error.code, "text": error.text}
+    if error.explain:
+        described["explain"] = error.explain
     if error.refusals:
         described["refusals"] = [asdict(each) for each in error.refusals]
     headers = {"Upgrade": UPGRADE} if error.status == 426 else None

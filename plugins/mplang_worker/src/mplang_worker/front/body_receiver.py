@@ -65,11 +65,11 @@ class BodyReceiver(asyncio.BufferedProtocol):
         self._on_progress()
 
     def pause_writing(self) -> None:
-        """Tell the connection's own protocol."""
+        """Forward to the connection's own protocol."""
         self._http.pause_writing()
 
     def resume_writing(self) -> None:
-        """Tell the connection's own protocol."""
+        """Forward to the connection's own protocol."""
         self._http.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -134,7 +134,9 @@ async def dial(engine: EngineProcess, name: str, peer: str, address: str, timeou
             reason = str(error) or reason
         if left <= RETRY_INTERVAL:
             log.warning("no link to %s at %s: %s", peer, address, reason)
-            raise CommError(f"worker {name} cannot link to {peer}; the reason is in its log")
+            raise CommError(
+                f"worker {name} cannot link to {peer}; the reason is in its log", code="L004"
+            )
         await asyncio.sleep(RETRY_INTERVAL)
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger("mplang.http.front")
 
 
 async def drain(config: WorkerConfig, engines: Engines) -> None:
-    """Let the jobs of a worker end, then end its sessions.
+    """Drain a worker: wait for its jobs, then end its sessions.
 
     Args:
         config: configuration of the worker; ``timeouts.drain`` bounds the time of the jobs.

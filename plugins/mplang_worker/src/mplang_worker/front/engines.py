@@ -441,7 +441,7 @@ class Engines:
 
     @contextlib.contextmanager
     def _told_why(self, coordinator: str, name: str) -> Iterator[None]:
-        """Have a call that a session's end has overtaken fail as one that comes after it."""
+        """Report a call interrupted by the end of its session as one to an unknown session."""
         try:
             yield
         except RequestError as error:

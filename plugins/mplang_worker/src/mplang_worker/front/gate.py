@@ -198,7 +198,7 @@ class FrontGate:
         )
 
     async def program(self, session: FrontSession, body: ipc.Body, name: str) -> None:
-        """Have the checker of a session know a program.
+        """Send a program to the checker of a session.
 
         Raises:
             RequestError: it is refused.
@@ -228,7 +228,7 @@ class FrontGate:
         return True
 
     async def submit(self, session: FrontSession, run: str, body: ipc.Body) -> Reply:
-        """Have the checker of a session know a run, before its engine does.
+        """Send a run to the checker of a session, before its engine gets it.
 
         Returns:
             As ``logs`` what the peers are told that this party remembers of their logs; as
@@ -247,7 +247,7 @@ class FrontGate:
         return {"logs": logs, "is_new": asked["is_new"]}
 
     async def take_back(self, session: FrontSession, run: str, submitted: Fields) -> None:
-        """Have the checker of a session forget a run that its engine has not taken.
+        """Remove a run from the checker of a session, as its engine has not taken it.
 
         Args:
             session: the session.
@@ -338,7 +338,10 @@ class FrontGate:
     ) -> Reply:
         """Return the answer to an engine whose run is refused, as is on record."""
         log.warning("%s may not run %s: %s", session.key[0], run, error)
-        refusal = error if isinstance(error, AdmissionError) else AdmissionError(error.text)
+        if isinstance(error, AdmissionError):
+            refusal = error
+        else:
+            refusal = AdmissionError(error.text, code=error.explain)
         session.jobs.judge(run, refusal)
         return {"refused": str(refusal)}
 
@@ -505,7 +508,7 @@ class FrontGate:
     # -- values, and the end of runs
 
     async def put(self, coordinator: str, session: FrontSession, name: str, body: ipc.Body) -> None:
-        """Let a coordinator put a value, if the rules permit it.
+        """Accept a value that a coordinator puts, if the rules permit it.
 
         Raises:
             AdmissionError: they do not.

@@ -183,7 +183,7 @@ class FrontJobs:
         if job is not None:
             first = next(iter(error.refusals), None)
             place = first.location if first is not None and first.location else None
-            failure = asdict(Failure(type(error).__name__, str(error), None, place))
+            failure = asdict(Failure(type(error).__name__, str(error), None, place, error.code))
             job.verdict = failure | {"refusals": [asdict(each) for each in error.refusals]}
 
     def give_receipt(self, run: str, receipt: str, approval: str = "") -> None:
@@ -193,7 +193,7 @@ class FrontJobs:
             job.receipt, job.approval = receipt, approval
 
     def start_clock(self, run: str) -> KnownJob:
-        """Have the end of a job told at the steps of a clock, which begins now; return the job.
+        """Report the end of a job at clock ticks from now on; return the job.
 
         Its engine waits for them; the front does if the engine ends.
 

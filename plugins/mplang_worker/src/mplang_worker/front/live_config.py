@@ -134,7 +134,9 @@ class LiveConfig:
 
     async def _read_again(self) -> None:
         if self._file is None:
-            raise ConfigError("the configuration of this worker is of no file, so it stays")
+            raise ConfigError(
+                "the configuration of this worker is of no file, so it stays", code="C003"
+            )
         after, commits = await in_thread(self._prepare, self._file)
         changed = changed_fields(self._config, after)
         if not changed:
@@ -143,7 +145,9 @@ class LiveConfig:
         try:
             await self._front.gate.note_configuration(after)
         except AdmissionError as error:
-            raise ConfigError(f"that it changes cannot be put on record: {error}") from None
+            raise ConfigError(
+                f"that it changes cannot be put on record: {error}", code="C003"
+            ) from None
         await self._commit(commits)
         self._config.adopt(after)
         log.warning("the configuration has changed: %s", ", ".join(changed))
@@ -179,11 +183,11 @@ class LiveConfig:
             own = WorkerConfig.model_fields.keys() - RELOADED
             stuck = [each for each in changed_fields(self._config, after) if each in own]
             if stuck:
-                raise ConfigError("\n".join(map(needs_restart, stuck)))
+                raise ConfigError("\n".join(map(needs_restart, stuck)), code="C003")
             return after, [part.prepare(after) for part in self._parts]
         except ConfigError as error:
             text = Path(file.path).read_text(encoding="utf-8", errors="replace")
-            raise ConfigError(with_lines(file.path, text, str(error))) from None
+            raise ConfigError(with_lines(file.path, text, str(error)), code="C003") from None
 
     def _end_removed(self) -> None:
         if self._config.tls is None:

@@ -191,7 +191,7 @@ class FrontQuestions:
         return Answer({"refused": why})
 
     def taken(self, session: FrontSession, receipt: str) -> None:
-        """Note that an engine has taken an answer, whose receipt it could not know before."""
+        """Mark an answer as acknowledged by the engine."""
         if receipt in session.receipts:
             session.receipts.discard(receipt)
             session.asking -= 1

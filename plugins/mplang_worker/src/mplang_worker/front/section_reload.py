@@ -27,7 +27,7 @@ def prepare_section(
     if isinstance(provider, Reloadable) and fields is not None:
         return provider.reload(fields, after.model_dump(mode="json"))
     if fields != before.section(name):
-        raise ConfigError(needs_restart(name))
+        raise ConfigError(needs_restart(name), code="C003")
     return nothing
 
 

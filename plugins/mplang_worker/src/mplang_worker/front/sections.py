@@ -51,7 +51,8 @@ def provider_of(config: WorkerConfig, name: str, kind: type[T]) -> T | None:
     if not isinstance(made, kind):
         raise ConfigError(
             f"field {name!r}: its package makes a {type(made).__name__}, which is no "
-            f"mplang_worker.ext.{kind.__name__}"
+            f"mplang_worker.ext.{kind.__name__}",
+            code="C003",
         )
     return made
 

@@ -8,7 +8,7 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Tell the service manager a state, if there is one.
+    """Report a state to the service manager, if there is one.
 
     Args:
         state: ``READY=1`` or ``STOPPING=1``.

@@ -55,7 +55,7 @@ class FrontStorage:
         return self._store
 
     def start(self) -> None:
-        """Have the owner's databases take what they have not taken yet, in a thread."""
+        """Copy pending rows to the owner's databases, in a thread."""
         if self._store is not None:
             threading.Thread(target=self._store.start, daemon=True).start()
 
@@ -111,10 +111,12 @@ class FrontStorage:
             if self._store is not None:
                 held = await in_thread(self._store.versions, asker_of(session), name)
             if sha256([held]) != sha256([told]):
-                raise AdmissionError(f"what is stored as {name!r} has just changed; run it again")
+                raise AdmissionError(
+                    f"what is stored as {name!r} has just changed; run it again", code="A006"
+                )
 
     def release(self, session: FrontSession) -> None:
-        """Let other sessions store what this one was storing, as it has ended."""
+        """Release the storage locks of a session that has ended."""
         if self._store is not None:
             self._store.release(session.link)
 

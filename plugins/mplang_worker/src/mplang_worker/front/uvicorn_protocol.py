@@ -86,7 +86,7 @@ class UvicornProtocol(HttpToolsProtocol):
         self.on_message_complete()
 
     def receive_by(self, protocol: asyncio.BaseProtocol) -> None:
-        """Let a protocol receive what comes next."""
+        """Resume reading of a protocol."""
         self.flow.pause_reading()  # uvloop looks at the kind of a protocol when it starts to read
         self.transport.set_protocol(protocol)
         self.flow.resume_reading()

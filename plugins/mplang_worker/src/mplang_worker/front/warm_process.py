@@ -77,7 +77,9 @@ class WarmProcess:
                     self.state = "ready"
                     self._backoff.begun()
             except ConfigError as error:
-                self._failure = ConfigError(f"WorkerConfig {self._config.name}: {error}")
+                self._failure = ConfigError(
+                    f"WorkerConfig {self._config.name}: {error}", code="C003"
+                )
                 self._forks.alive = False
             except OSError as error:
                 log.error("the process that starts engines does not start: %s", error)

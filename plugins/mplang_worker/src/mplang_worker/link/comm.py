@@ -102,7 +102,7 @@ class HttpCommunicator(LinkedCommunicator):
             return super().waits_for(executed) or set()
 
     def announce(self, run: str, opening: Opening) -> None:
-        """Tell the peers what this worker was shown of an open run.
+        """Send the peers what this worker was shown of an open run.
 
         Args:
             run: key of the run.
@@ -217,7 +217,8 @@ class HttpCommunicator(LinkedCommunicator):
                 if now >= deadline:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin; "
-                        f"{self.setting} sets for how long"
+                        f"{self.setting} sets for how long",
+                        code="L002",
                     )
                 waiter = found.waiter((rank, run))
             if now >= asks:  # it may be at work in a run before this one
@@ -237,7 +238,7 @@ class HttpCommunicator(LinkedCommunicator):
         return rank in self._joined.get(run, ()) and rank not in self._left.get(run, ())
 
     def _notice(self, run: str, rank: int) -> None:
-        """Have those look again who wait for a party to begin; no message has that key."""
+        """Wake threads that wait for a party to open the run; no message has that key."""
         for waiter in self._runs[run].waiters.get((rank, run), ()):
             waiter.wake()
 

@@ -98,7 +98,7 @@ class LinkEndServer:
             self._links.add(self._handshake.dial(body, peer), peer)
         except (OSError, CommError) as error:
             log.info("no link to %s yet: %s", peer, error)
-            raise CommError(f"no link to {peer}") from None
+            raise CommError(f"no link to {peer}", code="L004") from None
 
     def wait(self, body: Buffer) -> None:
         """Wait for the links to all peers.

@@ -54,7 +54,7 @@ def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream
         WireError: ``key`` exceeds ``MAX_KEY`` or ``head`` exceeds ``MAX_HEAD`` bytes.
     """
     if len(key) > MAX_KEY or len(head) > MAX_HEAD:
-        raise WireError(f"a key has at most {MAX_KEY} bytes, a head {MAX_HEAD}")
+        raise WireError(f"a key has at most {MAX_KEY} bytes, a head {MAX_HEAD}", code="L001")
     return PREFIX.pack(kind, stream, len(key), len(head), size) + key + head
 
 

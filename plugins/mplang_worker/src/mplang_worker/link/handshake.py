@@ -137,7 +137,9 @@ class Handshake:
             )  # fmt: skip
             status, _ = _read_head(sock, self._timeouts.connect)
             if " 101 " not in f"{status} ":
-                raise CommError(f"worker {peer} refuses a link of {UPGRADE}: {status[9:80]}")
+                raise CommError(
+                    f"worker {peer} refuses a link of {UPGRADE}: {status[9:80]}", code="L004"
+                )
             return self._wrap(sock, end)
         except BaseException:
             sock.close()
@@ -158,7 +160,9 @@ class Handshake:
         """
         try:
             if not self._introduced.wait(self._timeouts.connect):
-                raise CommError("a link came, but this party was not told of its peers")
+                raise CommError(
+                    "a link came, but this party was not told of its peers", code="L004"
+                )
             sock.settimeout(self._timeouts.connect)
             server = self.context(ssl.PROTOCOL_TLS_SERVER)
             if server is not None:
@@ -169,7 +173,7 @@ class Handshake:
             if end is None or rejection:
                 with contextlib.suppress(OSError):
                     _send_rejection(sock, rejection)
-                raise CommError(f"a link was refused: {rejection}")
+                raise CommError(f"a link was refused: {rejection}", code="L004")
             self._check(sock, end)
             _send_head(
                 sock, "HTTP/1.1 101 Switching Protocols", Connection="Upgrade", Upgrade=UPGRADE
@@ -184,7 +188,7 @@ class Handshake:
         if isinstance(sock, ssl.SSLSocket):
             found = sock.getpeercert(binary_form=True) or b""
             if found != ssl.PEM_cert_to_DER_cert(end.certificate):
-                raise CommError(f"the certificate of a link is not that of {end.name}")
+                raise CommError(f"the certificate of a link is not that of {end.name}", code="L004")
 
     def _rejection(self, status: str, fields: dict[str, str], end: LinkEnd | None) -> str:
         version = fields.get("upgrade", "")
@@ -230,7 +234,7 @@ def _read_head(sock: socket.socket, timeout: float) -> tuple[str, dict[str, str]
         sock.settimeout(max(0.001, deadline - time.monotonic()))
         byte = sock.recv(1)
         if not byte or len(data) >= MAX_HEAD:
-            raise CommError("the other end is no worker")
+            raise CommError("the other end is no worker", code="L004")
         data += byte
     return parse_head(bytes(data))
 

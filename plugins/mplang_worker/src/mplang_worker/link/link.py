@@ -189,7 +189,11 @@ class Link:
         """
         size = sum(map(len, buffers))
         if size > self._max_message:
-            raise WireError(f"a message has at most {self._max_message} bytes, got {size}")
+            raise WireError(
+                f"a message has at most {self._max_message} bytes, got {size}; limits.value of "
+                "the workers sets it",
+                code="L001",
+            )
         if size <= CHUNK:
             self._write([frame(Kind.MESSAGE, key.encode(), head, size), *buffers])
         else:
@@ -287,7 +291,7 @@ class Link:
                 prefix = PREFIX.unpack((yield from exactly(PREFIX.size)))
             code, stream, key_size, head_size, size = prefix
             if key_size > MAX_KEY or head_size > MAX_HEAD or size > max_message:
-                raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes")
+                raise WireError(f"a frame of {key_size}, {head_size} and {size} bytes", code="L005")
             both = key_size + head_size
             small = size if code == Kind.MESSAGE and size <= COPY_LIMIT else 0
             data = take(both + small) or (yield from exactly(both + small))
@@ -311,9 +315,9 @@ class Link:
         self._reserve(size + weight)
         head = read_head(data)
         if sum(head.sizes) != size:
-            raise WireError("a message whose head names another size")
+            raise WireError("a message whose head names another size", code="L005")
         if self._listener.agreed and key.partition("/")[0] not in self.runs:
-            raise WireError("a message for a run that the peer is not in")
+            raise WireError("a message for a run that the peer is not in", code="L005")
         return head, (lambda n: self._release(n + weight)) if weight else self._release
 
     def _read_body(
@@ -325,14 +329,16 @@ class Link:
             self._deliver(key, packed)
             return
         if len(self._incoming) >= MAX_STREAMS or stream in self._incoming:
-            raise WireError("too many large messages at once")
+            raise WireError("too many large messages at once", code="L005")
         self._incoming[stream] = (key, packed, 0)
 
     def _reserve(self, size: int) -> None:
         with self._budget_lock:
             self._budget -= size + MESSAGE_OVERHEAD
             if self._budget < 0:
-                raise WireError("more messages than are kept until a program asks for them")
+                raise WireError(
+                    "more messages than are kept until a program asks for them", code="L005"
+                )
 
     def _release(self, size: int) -> None:
         with self._budget_lock:
@@ -343,7 +349,7 @@ class Link:
         assert isinstance(packed.body, np.ndarray)
         end = begin + size
         if not 0 < size <= CHUNK or end > packed.body.nbytes:
-            raise WireError("a piece that is too large")
+            raise WireError("a piece that is too large", code="L005")
         yield from self._input.fill(packed.body.data[begin:end])
         if end < packed.body.nbytes:
             self._incoming[stream] = (key, packed, end)
@@ -358,13 +364,13 @@ class Link:
 
     def _read_control(self, kind: Kind, run: str, head: bytes) -> None:
         if not self._listener.agreed and kind in (Kind.OPEN, Kind.ABORT, Kind.HEAD):
-            raise WireError("runs are opened and aborted on the links of engines")
+            raise WireError("runs are opened and aborted on the links of engines", code="L005")
         if kind is Kind.OPEN:
             if len(self.runs) >= MAX_RUNS or len(run) > MAX_RUN_NAME:
-                raise WireError("too many runs at once, or one with too long a name")
+                raise WireError("too many runs at once, or one with too long a name", code="L005")
             opening = Opening.read(head) if head else None
             if run in self.runs or (opening is not None and opening.key != run):
-                raise WireError("a run is opened once, under the hash of what it is")
+                raise WireError("a run is opened once, under the hash of what it is", code="L005")
             self._reserve(len(head))
             self.runs[run], self._openings[run] = opening, len(head)
             self._listener.opened(self, run, opening)
@@ -373,14 +379,16 @@ class Link:
                 self._end(run)
             awaits = self._listener.closed(self, run)
             if len(self._queued) > MAX_RUNS:
-                raise WireError("it asks, but does not read the answers")
+                raise WireError("it asks, but does not read the answers", code="L005")
             if awaits:
                 self._queue(frame(Kind.CLOSED, run.encode()))
         elif kind is Kind.HEAD:
             opening = self.runs.get(run)
             before = self._headed.setdefault(run, set()) if opening is not None else {True, False}
             if opening is None or bool(head) in before or len(head) > MAX_SIGNED:
-                raise WireError("a run is permitted once, and its head told once, by who is in it")
+                raise WireError(
+                    "a run is permitted once, and its head told once, by who is in it", code="L005"
+                )
             before.add(bool(head))
             self._listener.headed(self, run, opening.run, head)
         elif kind is Kind.CLOSED:

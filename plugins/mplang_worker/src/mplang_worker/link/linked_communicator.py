@@ -90,7 +90,7 @@ class LinkedCommunicator(CommunicatorBase):
         try:
             head, buffers = pack(data)
         except WireError as error:
-            raise RunError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}", code="I004") from error
         self._await_peer(to_rank, key)
         link = self._links.get(self.names[to_rank])
         if link is None:
@@ -98,7 +98,7 @@ class LinkedCommunicator(CommunicatorBase):
         try:
             return link.send(key, head, buffers)
         except WireError as error:
-            raise RunError(f"party {self.rank} cannot send it: {error}") from error
+            raise RunError(f"party {self.rank} cannot send it: {error}", code="I004") from error
         except OSError as error:
             raise CommError(f"party {self.rank} has lost its link to party {to_rank}") from error
 
@@ -155,7 +155,8 @@ class LinkedCommunicator(CommunicatorBase):
         except WireError as error:
             raise CommError(
                 f"party {self.rank} cannot read what party {from_rank} sent; the reason is in the "
-                f"log of party {self.rank}, at log_level: debug"
+                f"log of party {self.rank}, at log_level: debug",
+                code="L005",
             ) from error
 
     def receive_value(self, peer: str, key: str, packed: Packed) -> None:

@@ -98,7 +98,8 @@ class Links:
         if missing:
             raise CommError(
                 f"worker {self.name} waited {timeout:g} s for {', '.join(missing)} to connect; "
-                "is it running?"
+                "is it running?",
+                code="L004",
             )
 
     def get(self, peer: str) -> Link | None:
@@ -131,12 +132,14 @@ class Links:
         name = run if opening is None else opening.run
         with self._changed:
             if run in self._runs or name in self._names:
-                raise CommError(f"worker {self.name} is in another run {name!r} already")
+                raise CommError(
+                    f"worker {self.name} is in another run {name!r} already", code="L004"
+                )
             self._runs[run] = communicator
             self._names[name] = run
 
     def announce(self, peers: Iterable[str], run: str, opening: bytes) -> None:
-        """Tell peers that this worker has opened a run, and what it was shown of it.
+        """Send the peers that this worker has opened a run, and what it was shown of it.
 
         Args:
             peers: names of the peers.

@@ -39,12 +39,12 @@ class SharedReading:
         self._ended = False
 
     def summon(self) -> None:
-        """Have the standing reader come at once, as all others may write and wait for the peer."""
+        """Wake the standby reader at once, as all others may write and wait for the peer."""
         self._summoned = True
         self._standing.nudge()
 
     def end(self) -> None:
-        """Have nobody read any more."""
+        """Stop all readers."""
         self._ended = True
         self._standing.nudge()
 

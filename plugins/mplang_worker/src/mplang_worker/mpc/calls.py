@@ -206,12 +206,12 @@ class MpcCalls:
     ) -> Answer:
         """Call the service, and wait; see :class:`mplang_core.ext.NativeCalls`."""
         if run != self._run:
-            raise CommError(f"the run {run!r} is not open in the MPC process")
+            raise CommError(f"the run {run!r} is not open in the MPC process", code="R017")
         message = {"call": "call", "method": method, "args": args}
         return self._ask(message, buffers)
 
     def before_end(self, run: str, fetch: Callable[[], None]) -> None:
-        """Have a function called by :meth:`settle`."""
+        """Register a function that :meth:`settle` calls."""
         self._fetches.append(fetch)
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -241,7 +241,9 @@ class MpcCalls:
                     self._sock = None
                 if sock is not None and message["call"] != "begin":
                     self._ended_in = self._called
-                raise CommError(f"the MPC process of worker {self._worker} ended") from None
+                raise CommError(
+                    f"the MPC process of worker {self._worker} ended", code="R017"
+                ) from None
             finally:
                 self._called = ""
                 if self._timer is not None:

@@ -67,6 +67,8 @@ class MpcFailures:
         Args:
             why: the cause, for this party alone.
         """
-        error = RunError(f"the MPC process of worker {self._worker} failed; {WITHHELD}")
+        error = RunError(
+            f"the MPC process of worker {self._worker} failed; {WITHHELD}", code="R017"
+        )
         error.__cause__ = why
         return error

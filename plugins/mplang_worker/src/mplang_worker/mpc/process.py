@@ -222,12 +222,12 @@ def native_spec(service: str) -> NativeSpec:
     """
     named = plugin_manager.entry(NATIVE, service)
     if named is None:
-        raise RunError(f"there is no native service {service!r} here")
+        raise RunError(f"there is no native service {service!r} here", code="P002")
     return NativeSpec.of(named)
 
 
 def _keep_freed_memory() -> None:
-    """Have libc keep up to 32 MiB that an op frees for the next one, instead of fresh pages.
+    """Set libc to keep up to 32 MiB that an op frees, for the next one, instead of fresh pages.
 
     Its thresholds follow the largest block that was freed: see M_MMAP_THRESHOLD in mallopt(3).
     """

@@ -80,7 +80,7 @@ class CallServer:
             done = method(body, **message["args"])
         except BaseException as error:
             failure = RequestError.of(error)
-            fields = [failure.status, failure.code, failure.text]
+            fields = [failure.status, failure.code, failure.text, failure.explain]
             self.send({"id": message["id"], "error": fields})
             if isinstance(body, socket.socket):
                 body.close()

@@ -30,7 +30,7 @@ IDLE = 0.2  # seconds without a call after which it forks a spare child
 
 
 def end_with_parent(number: int) -> None:
-    """Have this process get a signal when the thread that started it ends."""
+    """Request a signal when the thread that started this process ends."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
@@ -128,9 +128,9 @@ class _Server:
             with _gc_paused():
                 done = self._module.prepare(argument)
         except ConfigError as error:
-            return {"failed": str(error)}
+            return {"failed": str(error), "code": error.code}
         except Exception as error:
-            return {"failed": f"{type(error).__name__}: {error}"}
+            return {"failed": f"{type(error).__name__}: {error}", "code": "C003"}
         self._prepared = argument
         while self._spares:
             self._spares.popitem()[1].close()  # which ends them
@@ -151,7 +151,7 @@ class _Server:
         return {"pid": pid}
 
     def _hire(self, argument: ipc.Message, file: int) -> int | None:
-        """Have a spare child run; return its process ID, or ``None`` if there is none."""
+        """Start a spare child; return its process ID, or ``None`` if there is none."""
         while self._spares:
             handle = next(iter(self._spares))  # the one that has waited longest
             with (sock := self._spares.pop(handle)), contextlib.suppress(OSError):  # it has ended

@@ -112,7 +112,7 @@ class ForkServer:
                 self.alive = False
                 raise _lost(error, IMPORT_TIMEOUT) from error
         if "failed" in message:
-            raise ConfigError(message["failed"])
+            raise ConfigError(message["failed"], code=message["code"])
         return message["prepared"]
 
     def fork(self, argument: ipc.Message, file: int, timeout: float | None = None) -> Child:

@@ -17,7 +17,7 @@ Plugins: TypeAlias = Mapping[str, PluginConfig] | None
 
 
 def restrict(plugins: Plugins) -> None:
-    """Let this process import no plugins but these; import nothing.
+    """Restrict the plugins that this process may import to these; import nothing.
 
     Raises:
         ConfigError: one is not installed in that version.
@@ -27,7 +27,7 @@ def restrict(plugins: Plugins) -> None:
     try:
         allowed_plugins.restrict({name: each.version for name, each in plugins.items()})
     except PluginError as error:
-        raise ConfigError(f"field 'plugins': {error}") from None
+        raise ConfigError(f"field 'plugins': {error}", code=error.code) from None
 
 
 def check_installed(config: EngineConfig) -> None:
@@ -44,12 +44,15 @@ def check_installed(config: EngineConfig) -> None:
         if not installed:
             raise ConfigError(
                 f"WorkerConfig {config.name}: field 'imports': no module {module!r} is installed; "
-                "a worker imports nothing from its working directory"
+                "a worker imports nothing from its working directory",
+                code="C003",
             )
     try:
         allowed_plugins.check({k: each.version for k, each in (config.plugins or {}).items()})
     except PluginError as error:
-        raise ConfigError(f"WorkerConfig {config.name}: field 'plugins': {error}") from None
+        raise ConfigError(
+            f"WorkerConfig {config.name}: field 'plugins': {error}", code=error.code
+        ) from None
 
 
 def preload(plugins: Plugins) -> None:

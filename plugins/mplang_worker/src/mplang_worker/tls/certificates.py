@@ -102,7 +102,8 @@ class Certificates:
             return cls(config.name, config.tls, config.authorities)
         except (ConfigError, OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"WorkerConfig {config.name}: the certificates of 'tls' and 'authorities': {error}"
+                f"WorkerConfig {config.name}: the certificates of 'tls' and 'authorities': {error}",
+                code="C004",
             ) from None
 
     def _look(self) -> list[tuple[int, ...] | None]:
@@ -234,13 +235,16 @@ class _OwnCertificate(NamedTuple):
         if names != [name]:
             raise ConfigError(
                 f"{files.cert} is of {', '.join(map(repr, names)) or 'nobody'}, so nobody would "
-                f"take this worker for {name}"
+                f"take this worker for {name}",
+                code="C004",
             )
         now = datetime.datetime.now(datetime.UTC)
         begin = max(each.not_valid_before_utc for each in chain)
         end = min(each.not_valid_after_utc for each in chain)
         if not begin <= now <= end:
-            raise ConfigError(f"{files.cert} is valid from {begin} to {end}, and it is {now}")
+            raise ConfigError(
+                f"{files.cert} is valid from {begin} to {end}, and it is {now}", code="C004"
+            )
         context = server_context(files, "http/1.1")
         context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
         for file in authorities.values():

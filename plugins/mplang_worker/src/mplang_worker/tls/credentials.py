@@ -107,9 +107,11 @@ class Authority:
         try:
             self._key = serialization.load_pem_private_key(Path(files.key).read_bytes(), None)
         except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise ConfigError(f"cannot use the key {files.key}: {error}") from None
+            raise ConfigError(f"cannot use the key {files.key}: {error}", code="C004") from None
         if not isinstance(self._key, _SIGNING):
-            raise ConfigError(f"the key {files.key} is neither RSA nor of an elliptic curve")
+            raise ConfigError(
+                f"the key {files.key} is neither RSA nor of an elliptic curve", code="C004"
+            )
         self._chain = chain
 
     def issue(self, link: str, key: str, statement: str, gate: str = "") -> Credential:
@@ -129,7 +131,8 @@ class Authority:
         if not mine.not_valid_before_utc <= now <= mine.not_valid_after_utc:
             raise ConfigError(
                 f"the certificate of this worker is valid from {mine.not_valid_before_utc} to "
-                f"{mine.not_valid_after_utc}, and it is {now}"
+                f"{mine.not_valid_after_utc}, and it is {now}",
+                code="C004",
             )
         public = _public_key(key)
         stated = map(x509.UniformResourceIdentifier, _statements(statement, gate))
@@ -174,7 +177,7 @@ def verify_credential(trust: Trust, name: str, credential: Credential, statement
     except Exception as error:  # whatever a certificate of an unusual form makes of it
         reason = str(error) or type(error).__name__
         raise AdmissionError(
-            f"the credential of {name} for this session is refused: {reason[:500]}"
+            f"the credential of {name} for this session is refused: {reason[:500]}", code="A008"
         ) from None
     expires = min(made.not_valid_after_utc, found.expires).timestamp()
     fingerprint = chain[0].fingerprint(hashes.SHA256()).hex()
@@ -211,9 +214,9 @@ def _public_key(pem: str) -> PublicKey:
     try:
         found = serialization.load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise AdmissionError(f"no key of a session: {error}") from None
+        raise AdmissionError(f"no key of a session: {error}", code="A008") from None
     if not isinstance(found, PublicKey):
-        raise AdmissionError("the key of a session is one of an elliptic curve")
+        raise AdmissionError("the key of a session is one of an elliptic curve", code="A008")
     return found
 
 

@@ -44,21 +44,25 @@ def make_certificates(
     names = list(names)
     for name in names:
         if not re.fullmatch(NAME, name):
-            raise ConfigError(f"a name is of letters, digits, _, . and -, got {name!r}")
+            raise ConfigError(
+                f"a name is of letters, digits, _, . and -, got {name!r}", code="C004"
+            )
     existing = {path.name for path in folder.glob("*.pem")} | {
         path.name for path in folder.glob("*.key")
     }
     if existing - {"ca.pem"} - {f"{name}.{kind}" for name in names for kind in ("pem", "key")}:
         raise ConfigError(
             f"in {folder} are certificates of others, which a new authority would not vouch for; "
-            "name all who need one, or take another folder"
+            "name all who need one, or take another folder",
+            code="C004",
         )
     folder.mkdir(parents=True, exist_ok=True)
     for found in [folder / file for file in sorted(existing)]:
         if not replace:
             raise ConfigError(
                 f"{found} is there already, and a key is not overwritten; remove it, or take "
-                "another folder"
+                "another folder",
+                code="C004",
             )
         found.unlink()
     now = datetime.datetime.now(datetime.UTC)

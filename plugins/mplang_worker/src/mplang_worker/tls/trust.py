@@ -39,7 +39,7 @@ def read_certificates(file: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(Path(file).read_bytes())
     except Exception as error:  # of a version that there is not, among others
-        raise ConfigError(f"cannot use the certificates {file}: {error}") from None
+        raise ConfigError(f"cannot use the certificates {file}: {error}", code="C004") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class Trust:
             if {_key_of(each) for each in found} & {_key_of(each) for each in believed}:
                 raise ConfigError(
                     f"the authority of {name} in {file} stands in {files.ca}, too, so it could "
-                    "name anybody; take it out there"
+                    "name anybody; take it out there",
+                    code="C004",
                 )
             self._stores[name] = Store(found)
         self._lists = None if files.crl is None else _read_lists(files.crl)
@@ -113,7 +114,7 @@ class Trust:
                     self._known.clear()
                 self._known[key] = found
         except Exception as error:  # whatever a certificate of an unusual form makes of it
-            raise AdmissionError((str(error) or type(error).__name__)[:500]) from None
+            raise AdmissionError((str(error) or type(error).__name__)[:500], code="A008") from None
         return found
 
     def _verify(self, chain: Sequence[x509.Certificate], now: datetime.datetime) -> Party:
@@ -237,9 +238,9 @@ def _read_lists(file: str) -> list[RevocationList]:
             raise ValueError("a list has no end")
         lists = [RevocationList(x509.load_pem_x509_crl(each)) for each in _CRL.findall(data)]
     except Exception as error:
-        raise ConfigError(f"cannot use the revocation lists {file}: {error}") from None
+        raise ConfigError(f"cannot use the revocation lists {file}: {error}", code="C004") from None
     if not lists:
-        raise ConfigError(f"{file} has no revocation list in PEM")
+        raise ConfigError(f"{file} has no revocation list in PEM", code="C004")
     return lists
 
 
@@ -252,4 +253,4 @@ def parse_chain(sent: Sequence[bytes]) -> list[x509.Certificate]:
     try:
         return [x509.load_der_x509_certificate(each) for each in dict.fromkeys(sent)]
     except Exception as error:
-        raise AdmissionError(f"a malformed certificate: {error}"[:500]) from None
+        raise AdmissionError(f"a malformed certificate: {error}"[:500], code="A008") from None

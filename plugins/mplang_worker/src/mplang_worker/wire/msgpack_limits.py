@@ -52,11 +52,11 @@ def count_items(data: Buffer, limit: int) -> int:
                 skip, more, width = _long(view, at, code)
                 at, left = at + width + skip, left + more
             if count + left > limit:
-                raise WireError(f"it is written with more than {limit} items")
+                raise WireError(f"it is written with more than {limit} items", code="L005")
     except IndexError:
-        raise WireError("it is cut short") from None
+        raise WireError("it is cut short", code="L005") from None
     if at > len(view):
-        raise WireError("it is cut short")
+        raise WireError("it is cut short", code="L005")
     return count
 
 
@@ -71,4 +71,4 @@ def _long(view: memoryview, at: int, code: int) -> tuple[int, int, int]:
             if scale:
                 return 0, size * scale, width
             return size + (table is _EXTENSIONS), 0, width
-    raise WireError("it is no MessagePack")
+    raise WireError("it is no MessagePack", code="L005")

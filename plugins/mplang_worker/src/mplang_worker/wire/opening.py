@@ -77,7 +77,9 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         """
         data = _encoder.encode(self)
         if len(data) > MAX_OPENING:
-            raise WireError(f"the labels of a run's inputs have at most {MAX_OPENING} bytes")
+            raise WireError(
+                f"the labels of a run's inputs have at most {MAX_OPENING} bytes", code="L005"
+            )
         return data
 
     def told(
@@ -103,7 +105,9 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         try:
             return _held.decode(self.stored)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise WireError(f"what a party tells of its storage is damaged: {error}") from None
+            raise WireError(
+                f"what a party tells of its storage is damaged: {error}", code="L005"
+            ) from None
 
     @classmethod
     def read(cls, data: bytes) -> Opening:
@@ -115,7 +119,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
         try:
             return _decoder.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise WireError(f"no opening of a run: {error}") from None
+            raise WireError(f"no opening of a run: {error}", code="L005") from None
 
     def differences(self, other: Opening) -> str:
         """Return what differs between two openings of one run, in words.
@@ -166,9 +170,11 @@ def read_labels(openings: Mapping[int, Opening], size: int) -> list[dict[int, La
         try:
             each = _labels.decode(opening.labels)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise WireError(f"what party {rank} tells of its inputs is damaged: {error}") from None
+            raise WireError(
+                f"what party {rank} tells of its inputs is damaged: {error}", code="L005"
+            ) from None
         if len(each) != size:
-            raise WireError(f"party {rank} tells {len(each)} labels of {size} inputs")
+            raise WireError(f"party {rank} tells {len(each)} labels of {size} inputs", code="L005")
         for labels, told in zip(found, each, strict=True):
             if told is not None:
                 labels[rank] = Label.decode(told)

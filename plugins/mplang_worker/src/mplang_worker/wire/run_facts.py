@@ -155,7 +155,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
         try:
             return tuple(replace(row, sources=self.sources[at]) for row, at in self.rows)
         except IndexError:
-            raise WireError("the facts of a run are damaged") from None
+            raise WireError("the facts of a run are damaged", code="L005") from None
 
     def write(self) -> bytes:
         """Encode it."""
@@ -175,7 +175,7 @@ def _read(decoder: msgspec.msgpack.Decoder[T], data: Buffer) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise WireError(f"the facts of a run are damaged: {error}") from None
+        raise WireError(f"the facts of a run are damaged: {error}", code="L005") from None
 
 
 def _numbers(given: Input) -> Numbers | None:
