@@ -1,4 +1,4 @@
-"""Grid: texts by owners and learners."""
+"""LearnerGrid: texts by owners and learners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LEGEND = "Red: data of another party becomes known. Shares that nobody opens tel
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class LearnerGrid:
     """Texts of a matrix.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mplang_analysis.cost_model import costs
 from mplang_analysis.network import Link
@@ -30,7 +29,7 @@ class LineTotal:
     known: bool = True
 
 
-def costs_by_line(program: Any, link: Link | Mapping[str, float]) -> dict[str, LineTotal]:
+def costs_by_line(program: object, link: Link | Mapping[str, float]) -> dict[str, LineTotal]:
     """Return what each line takes; what is set up once in a session is at the line ``""``.
 
     Args:
@@ -52,7 +51,7 @@ def costs_by_line(program: Any, link: Link | Mapping[str, float]) -> dict[str, L
         >>> costs_by_line(program, "lan")
         {'demo.py:7': LineTotal(messages=1, bytes=12, seconds=0.0, known=True)}
     """
-    found = program_of(program)
+    checked = program_of(program)
     totals: dict[str, LineTotal] = {}
 
     def add(line: str, messages: int, size: int, seconds: float, known: bool) -> None:
@@ -61,12 +60,12 @@ def costs_by_line(program: Any, link: Link | Mapping[str, float]) -> dict[str, L
             one.messages + messages, one.bytes + size, one.seconds + seconds, one.known and known
         )
 
-    for event in Flow(found).events:
+    for event in Flow(checked).events:
         if event.sent and isinstance(event.sender, int) and isinstance(event.receiver, int):
             size = bytes_of(event.type)
             known = size is not None and not event.when
             add(str(event.location or ""), 1, size or 0, 0.0, known)
-    report = costs(found, link)
+    report = costs(checked, link)
     for row in report.lines:
         add(row.line, row.messages, row.bytes, row.total, row.known and not row.per_iteration)
     for lost in report.unknown:

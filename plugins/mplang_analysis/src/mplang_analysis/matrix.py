@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mplang_analysis import matrix_svg, matrix_text
 from mplang_analysis.disclosure_row import DisclosureRow
-from mplang_analysis.grid import Grid
+from mplang_analysis.grid import LearnerGrid
 from mplang_analysis.learned import Group, Learned, by_line, kind_of, without_parts
 from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import frequency
@@ -23,7 +23,7 @@ OWN, NOTHING, NOTHING_ELSE = "its own", "nothing", "nothing else"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Matrix(Drawing, Grid):
+class Matrix(Drawing, LearnerGrid):
     """A matrix that draws itself, as SVG or in characters."""
 
     def text(self, columns: int = 80) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mplang_analysis import svg
-from mplang_analysis.grid import LEGEND, Grid
+from mplang_analysis.grid import LEGEND, LearnerGrid
 from mplang_analysis.html_page import ALERT
 from mplang_analysis.svg import CELL, DARK, HOST, INK, LINE, MARGIN
 from mplang_analysis.text_cells import width, wrap
@@ -20,21 +20,21 @@ NARROW, WIDE = 348.0, 760.0
 """Pixels of a list in a narrow and in a wide column."""
 
 
-def draw(grid: Grid) -> str:
+def draw(grid: LearnerGrid) -> str:
     """Return two elements ``svg``, of which a style shows the one that fits its column."""
     return _wide(grid) + _list(grid, "narrow", NARROW)
 
 
-def document(grid: Grid) -> str:
+def document(grid: LearnerGrid) -> str:
     """Return a document of SVG, which loads nothing."""
     return svg.document(_wide(grid))
 
 
-def _wide(grid: Grid) -> str:
+def _wide(grid: LearnerGrid) -> str:
     return _table(grid) if len(grid.learners) <= COLUMNS else _list(grid, "wide", WIDE)
 
 
-def _table(grid: Grid) -> str:
+def _table(grid: LearnerGrid) -> str:
     """Return the matrix with a column for each learner."""
     heads = [", ".join(names) for names in grid.learners]
     columns = zip(heads, *grid.cells, strict=True)
@@ -70,7 +70,7 @@ def _table(grid: Grid) -> str:
     return _ended(grid, "wide", wide, body, y)
 
 
-def _list(grid: Grid, name: str, wide: float) -> str:
+def _list(grid: LearnerGrid, name: str, wide: float) -> str:
     """Return the matrix with a line for each learner, below whose data it is."""
     body, y = _heading(grid.title, wide)
     room = int((wide - 2 * MARGIN) / CELL)
@@ -100,7 +100,7 @@ def _heading(title: str, wide: float) -> tuple[list[str], float]:
     return list(_lines(lines, MARGIN, MARGIN - 8, INK, "bold")), MARGIN + LINE * len(lines) + 4
 
 
-def _ended(grid: Grid, name: str, wide: float, body: list[str], y: float) -> str:
+def _ended(grid: LearnerGrid, name: str, wide: float, body: list[str], y: float) -> str:
     """Return the element, with the legend at its end."""
     legend = wrap(LEGEND, int((wide - 2 * MARGIN) / CELL))
     body += _lines(legend, MARGIN, y + 4, INK)
@@ -108,7 +108,7 @@ def _ended(grid: Grid, name: str, wide: float, body: list[str], y: float) -> str
     return svg.element(label, name, wide, y + LINE * len(legend) + MARGIN + 4, "".join(body))
 
 
-def _color(grid: Grid, names: Sequence[str]) -> str:
+def _color(grid: LearnerGrid, names: Sequence[str]) -> str:
     """Return the color of a column; of several learners that of none."""
     return svg.color_of(names[0], grid.parties) if len(names) == 1 else HOST
 

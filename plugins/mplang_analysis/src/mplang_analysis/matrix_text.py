@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from mplang_analysis.grid import Grid
+from mplang_analysis.grid import LearnerGrid
 from mplang_analysis.text_cells import cut, pad, width, wrap
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
 
 GAP = 2
 """Columns between two cells."""
@@ -22,13 +26,13 @@ Line: TypeAlias = list[tuple[str, bool]]
 """A line of text in pieces, each with whether it discloses something."""
 
 
-def written(grid: Grid, columns: int) -> str:
+def written(grid: LearnerGrid, columns: int) -> str:
     """Return a grid as text of at most some columns."""
     lines = ("".join(text for text, _ in line).rstrip() for line in draw(grid, columns))
     return "\n".join([grid.title, *lines])
 
 
-def draw(grid: Grid, columns: int) -> Iterator[Line]:
+def draw(grid: LearnerGrid, columns: int) -> Iterator[Line]:
     """Yield the lines of a grid without its title: a table, or a list where it does not fit."""
     heads = [", ".join(names) for names in grid.learners]
     owners = [_whose(owner) for owner in grid.owners]
@@ -70,7 +74,7 @@ def _row(
         yield line
 
 
-def _as_list(grid: Grid, columns: int) -> Iterator[Line]:
+def _as_list(grid: LearnerGrid, columns: int) -> Iterator[Line]:
     """Yield a grid below each owner a line for each learner."""
     for owner, cells in zip(grid.owners, grid.cells, strict=True):
         yield from ([(text, False)] for text in wrap(_whose(owner), columns))
@@ -83,9 +87,9 @@ def _as_list(grid: Grid, columns: int) -> Iterator[Line]:
 class RichGrid:
     """Matrix for a console of rich, drawn as wide as it is."""
 
-    grid: Grid
+    grid: LearnerGrid
 
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
 
         yield Text(self.grid.title, style="italic")

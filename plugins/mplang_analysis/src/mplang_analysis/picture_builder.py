@@ -143,8 +143,8 @@ class _Marks:
 
         Equal rows to several receivers are one mark, and so is a reveal with its shares.
         """
-        whats = [(i, self.table[i].what) for i in self.rows.get(line, ())]
-        found = [i for i, what in whats if last == (what if what in LAST else None)]
+        kinds = [(i, self.table[i].what) for i in self.rows.get(line, ())]
+        found = [i for i, what in kinds if last == (what if what in LAST else None)]
         reveals = reveals_of(self.table, found)
         joined = {i for each in reveals for i in (*each.rows, *each.shares)}
         by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -173,7 +173,7 @@ class _Marks:
         rows = [self.table[i] for i in found]
         sender = None if rows[0].sender is None else self.lane[rows[0].sender]
         lanes = self.lanes_of(rows) - {sender}
-        told = self.lanes_of([row for row in rows if row.discloses])
+        aware = self.lanes_of([row for row in rows if row.discloses])
         first = [row for row in rows if row.receiver == rows[0].receiver]
         owners = sorted({rank for row in rows for rank in row.discloses})
         text = self.text(rows[0], [row.payload for row in first], owners, len(rows) > len(first))
@@ -190,7 +190,7 @@ class _Marks:
             alert=bool(owners),
             rows=tuple(sorted([*found, *shares])),
             shares=tuple(sorted(self.lane[rank] for rank in senders if rank is not None)),
-            own=tuple(sorted(lanes - told)) if owners else (),
+            own=tuple(sorted(lanes - aware)) if owners else (),
         )
 
     def lanes_of(self, rows: Iterable[DisclosureRow]) -> set[int]:

@@ -87,18 +87,18 @@ def covered(intervals: Iterable[tuple[float, float]], bins: int, seconds: float)
         [2.0, 1.0]
     """
     size = seconds / bins
-    found = [0.0] * bins
+    sums = [0.0] * bins
     last = 0.0
     for start, end in sorted(intervals):
         begin, last = max(start, last), max(last, end)
         if bins == 1:
-            found[0] += max(end - begin, 0.0)
+            sums[0] += max(end - begin, 0.0)
             continue
         at = int(begin / size)
         while at < bins and at * size < end and begin < end:
-            found[at] += max(min(end, (at + 1) * size) - max(begin, at * size), 0.0)
+            sums[at] += max(min(end, (at + 1) * size) - max(begin, at * size), 0.0)
             at += 1
-    return found
+    return sums
 
 
 def counted(sends: Sequence[tuple[float, int]], bins: int, seconds: float) -> list[list[int]]:
@@ -108,12 +108,12 @@ def counted(sends: Sequence[tuple[float, int]], bins: int, seconds: float) -> li
         >>> counted([(0.5, 8), (0.7, 8), (3.0, 100)], 2, 4.0)
         [[2, 16], [1, 100]]
     """
-    found = [[0, 0] for _ in range(bins)]
+    sums = [[0, 0] for _ in range(bins)]
     for at, size in sends:
-        one = found[min(int(at / seconds * bins), bins - 1)] if seconds else found[0]
+        one = sums[min(int(at / seconds * bins), bins - 1)] if seconds else sums[0]
         one[0] += 1
         one[1] += size
-    return found
+    return sums
 
 
 def merged(blocks: Iterable[OpBlock], gap: float) -> Iterator[OpBlock]:

@@ -85,23 +85,23 @@ class LineUses(Report):
         return LineBars("What each line took", tuple(groups))
 
     def _bars(self, row: LineUse) -> Iterator[Bar]:
-        told = row.expected or LineTotal()
-        least = "" if told.known else "at least "
+        expected = row.expected or LineTotal()
+        least = "" if expected.known else "at least "
         took = max(row.seconds, default=0.0)
         if took:
             waited = row.waiting[row.longest]
             of_it = f", {in_seconds(waited)} of it waiting" if waited >= 1e-4 else ""
             text = f"{in_seconds(took)} at {self.names[row.longest]}{of_it}"
             yield Bar("time", "seconds", took, waited, text)
-        if told.seconds:
-            text = f"{least}{in_seconds(told.seconds)} expected of protocols"
-            yield Bar("" if took else "time", "seconds", told.seconds, 0.0, text, expected=True)
-        if row.messages or told.messages:
+        if expected.seconds:
+            text = f"{least}{in_seconds(expected.seconds)} expected of protocols"
+            yield Bar("" if took else "time", "seconds", expected.seconds, 0.0, text, expected=True)
+        if row.messages or expected.messages:
             text = _sent(row.bytes, row.messages) if row.messages else "nothing"
             yield Bar("sent", "bytes", row.bytes, 0.0, text)
-        if told.messages:
-            text = f"{least}{_sent(told.bytes, told.messages)} expected"
-            yield Bar("", "bytes", told.bytes, 0.0, text, expected=True)
+        if expected.messages:
+            text = f"{least}{_sent(expected.bytes, expected.messages)} expected"
+            yield Bar("", "bytes", expected.bytes, 0.0, text, expected=True)
 
     def tables(self) -> list[TextTable]:
         """Return a table of seconds per party, messages and bytes."""
@@ -118,8 +118,8 @@ class LineUses(Report):
             f"{row.bytes:,}",
         ]
         if self.has_expected:
-            told = row.expected or LineTotal()
-            texts += [f"{told.messages:,}", f"{told.bytes:,}"]
+            expected = row.expected or LineTotal()
+            texts += [f"{expected.messages:,}", f"{expected.bytes:,}"]
         return texts
 
     def parts(self, drawings: bool = True) -> Sequence[Part]:
@@ -150,15 +150,17 @@ def lines_of(
         link: the network for which it is said what was expected; ``None`` to say nothing.
     """
     sources = {line: text for each in programs for line, text in texts_by_line(each).items()}
-    found: dict[str, _Sums] = {}
+    sums: dict[str, _Sums] = {}
     for each in nested(spans):
         op = each if each.span.kind == "op" else each.around
         line = "" if op is None else str(op.span.facts.get("line", ""))
-        found.setdefault(line, _Sums(len(names))).add(each)
-    told = _expected(programs, link) if link is not None else {}
-    for line in told:
-        found.setdefault(line, _Sums(len(names)))
-    rows = [mine.row(line, sources.get(line, ""), told.get(line)) for line, mine in found.items()]
+        sums.setdefault(line, _Sums(len(names))).add(each)
+    expected = _expected(programs, link) if link is not None else {}
+    for line in expected:
+        sums.setdefault(line, _Sums(len(names)))
+    rows = [
+        mine.row(line, sources.get(line, ""), expected.get(line)) for line, mine in sums.items()
+    ]
     return LineUses(tuple(names), tuple(rows), link is not None)
 
 
@@ -182,9 +184,9 @@ def _expected(
 
 
 def _heading(row: LineUse) -> str:
-    place = quoted_line(row.line) if row.line else "at no line, as what a session sets up once"
+    where = quoted_line(row.line) if row.line else "at no line, as what a session sets up once"
     times = f" ×{row.times}" if row.times > 1 else ""
-    return f"{place}{times}" + (f" {in_curly_quotes(row.source)}" if row.source else "")
+    return f"{where}{times}" + (f" {in_curly_quotes(row.source)}" if row.source else "")
 
 
 def _sent(size: int, messages: int) -> str:
@@ -214,11 +216,13 @@ class _Sums:
             self.messages += 1
             self.bytes += span.size
 
-    def row(self, line: str, source: str, told: LineTotal | None) -> LineUse:
+    def row(self, line: str, source: str, expected: LineTotal | None) -> LineUse:
         """Return the line with its sums."""
         ranks = range(self.parties)
         ops = tuple(dict.fromkeys(name for _, name in self.ops))
         times = len(max(self.ops.values(), key=sum, default=[]))
         seconds = tuple(self.seconds.get(rank, 0.0) for rank in ranks)
         waiting = tuple(min(self.waiting.get(rank, 0.0), seconds[rank]) for rank in ranks)
-        return LineUse(line, source, ops, times, seconds, waiting, self.messages, self.bytes, told)
+        return LineUse(
+            line, source, ops, times, seconds, waiting, self.messages, self.bytes, expected
+        )

@@ -42,12 +42,12 @@ def within(spans: Sequence[Span]) -> list[Span]:
     if not host:
         return list(spans)
     low, high = min(span.begin for span in host), max(span.end for span in host)
-    found = []
+    result = []
     for span in spans:
         begin, end = (min(max(each, low), high) for each in (span.begin, span.end))
         same = (begin, end) == (span.begin, span.end)
-        found.append(span if same else replace(span, begin=begin, duration=end - begin))
-    return sorted(found, key=lambda span: (span.begin, -span.duration))
+        result.append(span if same else replace(span, begin=begin, duration=end - begin))
+    return sorted(result, key=lambda span: (span.begin, -span.duration))
 
 
 def nested(spans: Iterable[Span]) -> list[Nested]:
@@ -61,7 +61,7 @@ def nested(spans: Iterable[Span]) -> list[Nested]:
         >>> [(each.span.name, each.own, each.leaf) for each in nested(spans)]
         [('a', 0.5, False), ('b', 0.5, True)]
     """
-    found: list[Nested] = []
+    result: list[Nested] = []
     open_ops: dict[tuple[int, int], list[Nested]] = defaultdict(list)
     for span in spans:
         if span.party is None:
@@ -70,14 +70,14 @@ def nested(spans: Iterable[Span]) -> list[Nested]:
         while stack and stack[-1].span.end <= span.begin:
             stack.pop()
         each = Nested(span, stack[-1] if stack else None, span.duration)
-        found.append(each)
+        result.append(each)
         if span.kind == "op":
             if each.around is not None:
                 each.around.own -= span.duration
                 each.around.leaf = False
             stack.append(each)
-    _find_across_threads(found)
-    return found
+    _find_across_threads(result)
+    return result
 
 
 def _find_across_threads(spans: Sequence[Nested]) -> None:

@@ -57,8 +57,8 @@ class Span:
     @property
     def size(self) -> int:
         """The size of its message in bytes; 0 for none, or where a party tells no number."""
-        told = self.facts.get("bytes", 0)
-        return max(told, 0) if isinstance(told, int) else 0
+        size = self.facts.get("bytes", 0)
+        return max(size, 0) if isinstance(size, int) else 0
 
 
 @dataclass(frozen=True, slots=True)

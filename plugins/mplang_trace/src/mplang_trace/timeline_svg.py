@@ -126,15 +126,15 @@ class _Drawing:
         """Yield an op, with its name and line where there is room."""
         left, right = self.x(block.begin), self.x(block.end)
         times = f" ×{block.count}" if block.count > 1 else ""
-        place = quoted_line(block.line) if block.line else ""
+        line = quoted_line(block.line) if block.line else ""
         op = printable(block.name) + times + (", failed" if block.failed else "")
         took = in_seconds(block.end - block.begin)
         yield _rect(
-            left, y, max(right - left, 0.5), OPS, color, f"{place} {op}, {took}".strip(),
+            left, y, max(right - left, 0.5), OPS, color, f"{line} {op}, {took}".strip(),
             stroke=ALERT if block.failed else svg.PALE,
         )  # fmt: skip
         room = (right - left) / svg.CELL - 1
-        for text in (f"{place} {op}".strip(), place, op):
+        for text in (f"{line} {op}".strip(), line, op):
             if text and width(text) <= room:
                 yield svg.text(left + svg.CELL / 2, y + 14, text, svg.DARK)
                 return
@@ -145,9 +145,9 @@ class _Drawing:
         for i, waited in enumerate(covered(lane.waits, self.bins, self.chart.seconds)):
             share = round(waited / each, 1) if each else 0
             if share:
-                told = f"waits {in_seconds(waited)} of {in_seconds(each)}"
+                tooltip = f"waits {in_seconds(waited)} of {in_seconds(each)}"
                 x = svg.MARGIN + i * BIN
-                yield _rect(x, y + 2, BIN, WAITS - 2, svg.INK, told, opacity=0.6 * min(share, 1))
+                yield _rect(x, y + 2, BIN, WAITS - 2, svg.INK, tooltip, opacity=0.6 * min(share, 1))
 
     def sends(self, lane: PartyLane, y: float) -> Iterator[str]:
         """Yield the messages of each bin, by the height of a bar."""
@@ -155,9 +155,9 @@ class _Drawing:
         for i, (many, size) in enumerate(sent):
             if many:
                 high = max((SENDS - 3) * many / self.most, 2)
-                told = f"{many} message{'s' * (many > 1)}, {in_bytes(size)}"
+                tooltip = f"{many} message{'s' * (many > 1)}, {in_bytes(size)}"
                 x = svg.MARGIN + i * BIN
-                yield _rect(x, y + SENDS - high, BIN - 1, high, svg.INK, told)
+                yield _rect(x, y + SENDS - high, BIN - 1, high, svg.INK, tooltip)
 
 
 def _rect(
@@ -166,7 +166,7 @@ def _rect(
     wide: float,
     high: float,
     color: str,
-    told: str,
+    tooltip: str,
     opacity: float = 1.0,
     stroke: str = "",
 ) -> str:
@@ -175,5 +175,5 @@ def _rect(
     framed = f' stroke="{stroke}"' if stroke else ""
     return (
         f'<rect x="{x:.5g}" y="{y:g}" width="{wide:.4g}" height="{high:.3g}" fill="{color}"'
-        f"{see_through}{framed}><title>{html.escape(told)}</title></rect>"
+        f"{see_through}{framed}><title>{html.escape(tooltip)}</title></rect>"
     )
