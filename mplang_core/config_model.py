@@ -77,7 +77,7 @@ class StrictModel(BaseModel):
     @classmethod
     def _meant(cls, loc: Sequence[int | str]) -> str:
         """Return the field that an unknown one may be meant for, as the end of a message."""
-        model: Any = cls
+        model: type[BaseModel] = cls
         for each in loc[:-1]:  # fields, and what is in a list or a dict of models
             kind = getattr(model.model_fields.get(str(each)), "annotation", None)
             model = next((m for m in (kind, *get_args(kind)) if hasattr(m, "model_fields")), model)

@@ -152,9 +152,10 @@ class Program(Displayed):
 
     @property
     def line_hash(self) -> int:
-        """A hash of the source lines, which the digest excludes."""
+        """A hash of the source lines and their texts, which the digest excludes."""
         if self._line_hash is None:
-            self._line_hash = hash(tuple(op.location for op in self.graph.walk()))
+            lines = (op.location for op in self.graph.walk())
+            self._line_hash = hash(tuple(x and (x, x.function, x.text) for x in lines))
         return self._line_hash
 
     def size(self) -> int:

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 import pytest
+from cells import cells
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = [
@@ -29,6 +30,10 @@ DOCUMENTS = sorted(
 LONG = {
     "mplang_phe": "each example makes a key; the kit runs those of ops, too",
     "docs/joins.md": "its blocks sort on two protocols for a minute",
+    "docs/tutorials/first-plugin.md": "it installs a package, and runs its tests",
+    "docs/tutorials/owner-review.md": "it runs seven commands and a worker",
+    "docs/tutorials/three-organizations.md": "it runs nine commands and three workers",
+    "docs/tutorials/two-organizations.md": "it runs two workers, and a join on CHEETAH",
 }
 BLOCK = re.compile(r"^```(?:python|\{code-cell\})\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ALL = ("jax", "spu", "crypto", "ibis", "http", "hello", "grpc")
@@ -78,12 +83,11 @@ def test_examples_in_docstrings(package):
     [pytest.param(path, marks=[needs(path), *long(str(path))]) for path in DOCUMENTS],
     ids=str,
 )
-def test_python_blocks_in_documents(path, tmp_path, monkeypatch):
+def test_python_blocks_in_documents(path, tmp_path, tmp_path_factory, monkeypatch):
     """Blocks of one document run in order, in one namespace."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / path).read_text(encoding="utf-8")
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for found in BLOCK.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        code = "\n" * line + found.group(1)
-        exec(compile(code, str(path), "exec"), namespace)
+    with cells(tmp_path_factory.mktemp("commands")) as running:
+        for found in BLOCK.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            running.run(found[1], str(path), line)

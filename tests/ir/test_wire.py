@@ -160,6 +160,18 @@ def test_a_path_in_foreign_bytes_or_text_is_not_passed_on():
         assert "/a/b" not in str(program)
 
 
+def test_programs_whose_lines_read_otherwise_are_prepared_each():
+    """An approval ends with the text of a line: what is kept of a program has its lines' texts."""
+
+    def told(text: str, function: str = "pay") -> int:
+        program = holding(1)
+        program.graph.ops[0].location = Location("pay.py", 3, function, text)
+        return program.line_hash
+
+    assert told("return x") == told("return x")
+    assert len({told("return x"), told("return x  # all"), told("return x", "mean")}) == 3
+
+
 # -- bytes that somebody made on purpose
 
 

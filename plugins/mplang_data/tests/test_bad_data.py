@@ -385,6 +385,11 @@ def test_the_command_checks_each_row(folder, monkeypatch):
     assert json.loads(run("check", "-c", str(config), "--json").stdout) == {
         "people": {"rows": 2000, "error": None}
     }
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as notebooks and CI do: a pipe gets no wheel
+    forced = run("check", "-c", str(config)).stdout
+    assert "people: " in forced
+    assert "reading" not in forced
+    monkeypatch.delenv("FORCE_COLOR")
     assert "people: 2000 rows" in run("check", "-c", str(config)).stdout
     listed = run("list", "-c", str(config)).stdout
     assert "age: int64 in [0, 90], pay: double, sex: string" in listed

@@ -347,7 +347,8 @@ def test_the_command_writes_what_a_worker_reads(tmp_path, monkeypatch):
     assert "not certain: encoding cp932" in done.stderr
     fields = yaml.safe_load(done.stdout)["name-it"]
     assert fields["csv"] == written.options
-    data_set = DataSet(**fields)
+    assert fields["source"] == "csv:x.csv"  # as a worker's file in this folder has it
+    data_set = DataSet(**{**fields, "source": f"csv:{tmp_path / 'x.csv'}"})
     assert check_data_set(data_set) == len(written.rows)
     with mp.Simulator(mp.ClusterSpec([{"name": "a"}]), data={"a": {"d": fields}}) as sim:
         rows = mp.fetch(sim, mp.evaluate(sim, lambda: mp.dataset("a", "d"))).to_pylist()

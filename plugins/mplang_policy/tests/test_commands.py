@@ -57,6 +57,20 @@ def test_rules_to_begin_with_permit_aggregates_only(folder):
     assert "bank permits pay" in run(folder, "policy", "check", "pay.mpl")
 
 
+def test_rules_to_begin_with_let_a_party_without_data_compute_on_shares(tmp_path):
+    fields = {**BANK, "data": {}, "gate": {"policy": "rules.cedar", "log": "gate.db"}}
+    (tmp_path / "worker.yaml").write_text(yaml.safe_dump(fields))
+    assert "wrote" in run(tmp_path, "policy", "init")
+    shares = {"action": "forward", "to": "shop", "context": {"form": "share", "discloses": False}}
+    plain = {"action": "forward", "to": "shop", "context": {"form": "plain", "discloses": False}}
+    cases = [
+        {"name": "shares", "expect": "permit", **shares},
+        {"name": "plain", "expect": "refuse", **plain},
+    ]
+    (tmp_path / "cases.yaml").write_text(yaml.safe_dump(cases))
+    run(tmp_path, "policy", "test", "cases.yaml")
+
+
 def test_what_is_permitted_is_listed(folder):
     (folder / "rules.cedar").write_text("permit (principal, action, resource);")
     text = (folder / "worker.yaml").read_text().replace("policy: rules", "policy: rules.cedar")

@@ -256,6 +256,14 @@ def test_no_table_where_there_is_no_terminal_or_another_has_it(simulate):
     assert not busy.file.getvalue()
 
 
+def test_colours_that_are_forced_make_no_terminal(simulate, monkeypatch, capfd):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as notebooks and CI do
+    sim = simulate(3)
+    with mp.watch(sim):
+        mp.evaluate(sim, lambda x: slow(x, 1.8), X)
+    assert "\x1b" not in capfd.readouterr().err
+
+
 SOURCE = """
 import mplang_core as mp
 from mplang_testing import dialect

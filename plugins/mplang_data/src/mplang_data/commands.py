@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -101,7 +102,7 @@ def _propose(source: str, csv: str | None) -> None:
         for sentence in sentences:
             print(printable(f"{called}: {sentence}"), file=sys.stderr)
     offered = data_set.model_dump(mode="json", exclude_defaults=True)
-    print(_yaml({"name-it": offered | {"readers": []}}), end="")
+    print(_yaml({"name-it": offered | {"source": source, "readers": []}}), end="")
 
 
 def _owned(config: str | None) -> dict[str, DataSet]:
@@ -258,7 +259,9 @@ def _check(owned: dict[str, DataSet], as_json: bool) -> None:
         failed = any(each["error"] for each in found.values())
     else:
         for name, each in owned.items():
-            with console.status(f"reading {name}"):
+            # Notebooks have FORCE_COLOR, where each turn of the wheel would be a line.
+            moves = sys.stdout.isatty()
+            with console.status(f"reading {name}") if moves else nullcontext():
                 told = check_data_sets({name: each}, whole=True)[name]
             failed |= told["error"] is not None
             rows = "an array" if told["rows"] is None else f"{told['rows']} rows"

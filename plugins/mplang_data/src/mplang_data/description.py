@@ -163,7 +163,7 @@ class Description(StrictModel):
     nan: Literal["missing", "error"] | None = None
     engine: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9_]{0,31}$")
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         """Yield the fields that its owner has published, for ``repr`` and ``str``."""
         fields = type(self).model_fields
         for name, value in super().__repr_args__():

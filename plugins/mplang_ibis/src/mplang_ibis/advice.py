@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from mplang_ibis.allowlist import FUNCTIONS
 
@@ -100,16 +99,16 @@ def advice_for(error: Exception, line: str) -> str:
     kind, message = type(error).__name__, str(error)
     if isinstance(error, AttributeError) and error.obj is not None:
         return _attribute(error.obj, str(error.name))
-    if found := re.search(
+    if match := re.search(
         r"Column '(.*?)' is not found in table\. Existing columns: (.*)", message
     ):
-        if re.search(r"[<>=]", found[1]):
+        if re.search(r"[<>=]", match[1]):
             return "a condition is no text, but an expression, as t.a > 1"
         compared = "columns of two names are compared, as t.join(u, t.a == u.b)"
         other = compared if "join(" in line else ""
-        return near(found[1], re.findall(r"'(.*?)'", found[2])) or other
-    for kinds, told, written, advice in _RULES:
-        if re.match(kinds, kind) and re.search(told, message) and re.search(written, line):
+        return near(match[1], re.findall(r"'(.*?)'", match[2])) or other
+    for kinds, pattern, written, advice in _RULES:
+        if re.match(kinds, kind) and re.search(pattern, message) and re.search(written, line):
             return advice
     return ""
 
@@ -118,8 +117,8 @@ def reason_of(error: Exception) -> str:
     """Return an error of Ibis as one line, without addresses and dumps of expressions."""
     text = re.sub(r"<ibis\.[\w.]*\.(\w+) object at 0x\w+>", r"\1", " ".join(str(error).split()))
     dump = re.match(r"(\w+)\(.*?has failed due to the following errors: (`\w+`)", text)
-    told = f"{dump[1]} does not take these {dump[2]}" if dump else text[:500]
-    return f"{type(error).__name__}: {told}"
+    short = f"{dump[1]} does not take these {dump[2]}" if dump else text[:500]
+    return f"{type(error).__name__}: {short}"
 
 
 def sql_advice(text: str, reason: str) -> str:
@@ -134,31 +133,31 @@ def sql_advice(text: str, reason: str) -> str:
         'Referenced column "x" not found; a text stands in single quotes, \'x\', a name in double'
     """
     reason = re.split(r"\.? You might need to add| Candidate functions:", reason)[0]
-    found = re.search(r'Referenced column "(.*?)" not found', reason)
-    if found and f'"{found[1]}"' in text:
-        return f"{reason}; a text stands in single quotes, '{found[1]}', a name in double"
-    if found := re.search(r"the function (\w+)$", reason):
-        question = near(found[1], sorted(FUNCTIONS))
+    match = re.search(r'Referenced column "(.*?)" not found', reason)
+    if match and f'"{match[1]}"' in text:
+        return f"{reason}; a text stands in single quotes, '{match[1]}', a name in double"
+    if match := re.search(r"the function (\w+)$", reason):
+        question = near(match[1], sorted(FUNCTIONS))
         return f"{reason}; {question}" if question else reason
-    for told, advice in _OF_SQL:
-        if re.search(told, reason):
+    for pattern, advice in _OF_SQL:
+        if re.search(pattern, reason):
             return f"{reason}; {advice}"
     return reason
 
 
 def near(name: str, names: Iterable[str]) -> str:
     """Return a question for an unknown name; empty if none is similar."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean {found[0]!r}?" if found else ""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
-def _attribute(owner: Any, name: str) -> str:
+def _attribute(owner: object, name: str) -> str:
     """Return what to write for an attribute that a table or a column does not have."""
     columns = list(getattr(owner, "columns", ()))
     if name in _OF_PANDAS:
         return f"write {_OF_PANDAS[name]}"
     if not columns and (kind := _CASTS.get(name)):
-        column = owner.get_name()
+        column = getattr(owner, "get_name", str)()
         named = column if column.isidentifier() else "a"
         return f"{column!r} holds no {kind[0]}; cast it, as t.{named}.cast('{kind[1]}').{name}()"
     members = [each for each in dir(owner) if not each.startswith("_")]

@@ -82,10 +82,10 @@ def advice_for(kind: str, message: str, line: str) -> str:
         >>> advice_for("TypeError", "unexpected PRNG key type <class 'tuple'>", "")[:36]
         'a random function takes a key first,'
     """
-    if kind == "AttributeError" and (found := re.search(r"Tracer has no attribute (\w+)", message)):
-        return _method(found[1])
-    for kinds, told, written, advice in _RULES:
-        if re.match(kinds, kind) and re.search(told, message) and re.search(written, line):
+    if kind == "AttributeError" and (match := re.search(r"Tracer has no attribute (\w+)", message)):
+        return _method(match[1])
+    for kinds, pattern, written, advice in _RULES:
+        if re.match(kinds, kind) and re.search(pattern, message) and re.search(written, line):
             return advice
     return ""
 

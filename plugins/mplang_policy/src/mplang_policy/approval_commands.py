@@ -30,7 +30,7 @@ from mplang_policy.approving import (
 from mplang_policy.control_client import control_of
 from mplang_policy.envelope import new_key, open_envelope, read_key, sign
 from mplang_policy.ledger import Ledger
-from mplang_policy.owner import Owner
+from mplang_policy.owner import Owner, from_here
 from mplang_policy.owner_view import approval_row
 from mplang_policy.renewing import renew_all
 from mplang_policy.standing import Standing
@@ -147,7 +147,8 @@ def approve(
         typer.confirm(f"Sign that {' and '.join(who)} may run it {made.uses} times?", abort=True)
     path = Path(out) if out is not None else place_of(owner, made)
     write(path, sign(made, signing, None if sign_too is None else _read(sign_too)))
-    typer.echo(f"wrote {path}: approval {made.id}, {made.uses} uses, until {_time(made.expires)}")
+    told = f"approval {made.id}, {made.uses} uses, until {_time(made.expires)}"
+    typer.echo(f"wrote {from_here(path)}: {told}")
 
 
 def _left(owner: Owner, old: Approval) -> int:

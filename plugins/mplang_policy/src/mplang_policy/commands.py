@@ -16,7 +16,7 @@ from mplang_policy.cases import read_cases
 from mplang_policy.control_client import control_of
 from mplang_policy.decision import Decision, decide_program
 from mplang_policy.offline import asked_of, paths_of
-from mplang_policy.owner import Owner
+from mplang_policy.owner import Owner, from_here
 from mplang_policy.request import describe
 from mplang_policy.starter import starter
 from mplang_policy.vocabulary import schema_text
@@ -86,7 +86,7 @@ def init(config: Config = "worker.yaml") -> None:
             f"cannot write {path}: {os.strerror(error.errno or 0)}", code="C005"
         ) from None
     owner.rules()
-    typer.echo(f"wrote {path}")
+    typer.echo(f"wrote {from_here(path)}")
 
 
 @policy.command()

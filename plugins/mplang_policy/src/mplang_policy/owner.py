@@ -131,3 +131,8 @@ class Owner:
                 code="C006",
             )
         return given
+
+
+def from_here(path: Path) -> Path:
+    """Return a path as it is named in the working folder, where it lies below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -25,7 +25,7 @@ permit (
 {reads}@id("shares for {name}")
 permit (
   principal == Coordinator::"{name}",
-  action in [Action::"disclose", Action::"store"],
+  action in [Action::"disclose", Action::"forward", Action::"store"],
   resource
 ) when {{
   context.form == "share" && !context.discloses
@@ -33,6 +33,8 @@ permit (
 
 // Write into it by which columns may be filtered and grouped:
 //   && [Column::"people.city"].containsAll(context.filtered)
+// and by which rows may be joined with those of others, in place of context.matched.isEmpty():
+//   [Column::"people.id"].containsAll(context.matched)
 // and that no person may have more than half of a number (mp.guard.aggregate(..., max_share=0.5)):
 //   && context.max_share <= 500000
 @id("aggregates for {name}")

@@ -120,7 +120,8 @@ def _table(data: Any) -> Any:
         return made
     if hasattr(data, "index") and hasattr(data, "columns"):  # a frame of pandas
         unnamed = [i for i, name in enumerate(data.index.names) if name is None]
-        _check_frame(data, unnamed)
+        kinds = [data.index.get_level_values(i).inferred_type for i in unnamed]
+        _check_frame(data.columns.nlevels, kinds)
         if 0 < len(unnamed) < data.index.nlevels:
             data = data.reset_index(level=unnamed, drop=True)
         if set(data.index.names) & set(data.columns):
@@ -130,19 +131,18 @@ def _table(data: Any) -> Any:
     return pa.table(data)  # whatever exports Arrow data
 
 
-def _check_frame(data: Any, unnamed: Sequence[int]) -> None:
+def _check_frame(levels: int, kinds: Sequence[str]) -> None:
     """Check that a frame of pandas loses nothing as a table: an index of numbers counts rows.
 
     Raises:
         ValueError: columns have several levels, or an index that has no name holds something else.
     """
-    if data.columns.nlevels > 1:
+    if levels > 1:
         raise ValueError(
-            f"its columns have {data.columns.nlevels} levels; give each one name, as "
+            f"its columns have {levels} levels; give each one name, as "
             "frame.columns = ['_'.join(map(str, each)) for each in frame.columns]"
         )
-    for level in unnamed:
-        kind = data.index.get_level_values(level).inferred_type
+    for kind in kinds:
         if kind not in ("integer", "empty"):
             raise ValueError(
                 f"its index holds data ({kind}) and has no name; write frame.rename_axis('name') "

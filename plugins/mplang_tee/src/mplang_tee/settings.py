@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from mplang_core.ext import ConfigError, KernelError, RunError, StrictModel
 from mplang_tee import quoting
@@ -130,13 +131,20 @@ def _check(enclave: OwnEnclave) -> None:
         )
 
 
-def _expected(provider: str, fields: dict[str, Any]) -> Expectations:
+def _expected(provider: str, fields: Mapping[str, object]) -> Expectations:
     """Return what is expected of a provider; an error names the whole path to its field."""
     try:
         return _known_provider(provider, "accepts").expects(**fields)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        details: Any = [{**each, "loc": ("accepts", provider, *each["loc"])} for each in found]
+        details = [
+            InitErrorDetails(
+                type=each["type"],
+                loc=("accepts", provider, *each["loc"]),
+                input=each["input"],
+                ctx=each.get("ctx", {}),
+            )
+            for each in error.errors(include_url=False)
+        ]
         raise ValidationError.from_exception_data(error.title, details) from None
 
 

@@ -45,7 +45,8 @@ def surface_of(console: Console | None) -> Surface | None:
             return Notebook()
         from rich.console import Console as Terminal
 
-        console = Terminal(stderr=True)
+        # FORCE_COLOR, as notebooks and CI set it, makes no terminal of a pipe
+        console = Terminal(stderr=True, force_terminal=sys.stderr.isatty())
     return InTerminal(console) if console.is_terminal else None
 
 

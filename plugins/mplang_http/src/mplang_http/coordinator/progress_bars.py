@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -75,7 +76,9 @@ class ProgressBars:
         from rich import progress
         from rich.console import Console
 
-        console = self._console or Console(stderr=True, force_terminal=self._show)
+        # FORCE_COLOR, as notebooks and CI set it, makes no terminal of a pipe
+        shown = sys.stderr.isatty() if self._show is None else self._show
+        console = self._console or Console(stderr=True, force_terminal=shown)
         if self._show is None and not console.is_terminal:
             self._show = False
             return None
