@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
-from mplang_core.ir import Operation
+from mplang_core.ir import Operation, Program
 from mplang_core.runtime.listener import Listener
 
 
@@ -19,11 +19,11 @@ class Recorder(Listener, Protocol):
 
     run: str
 
-    def program(self, name: str) -> AbstractContextManager[object]:
+    def program(self, program: Program) -> AbstractContextManager[object]:
         """Return a context manager that records a program of the host.
 
         Args:
-            name: the name of the program.
+            program: the program.
         """
 
     def message(

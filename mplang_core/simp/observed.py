@@ -161,7 +161,7 @@ class ObservedHost(SimpHost):
         self, program: Program, run: str, listener: Listener | None
     ) -> Iterator[Listener | None]:
         recorder = self._recorder(None, run)
-        with nullcontext() if recorder is None else recorder.program(program.name):
+        with nullcontext() if recorder is None else recorder.program(program):
             yield joined(listener, recorder)
 
 

@@ -22,7 +22,7 @@ def disclosure():
     block = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     code = "\n" * (README.count("\n", 0, block.start()) + 1) + block[1]
     namespace: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(code, "README.md", "exec"), namespace)
+    exec(compile(code, str(ROOT / "README.md"), "exec"), namespace)
     names = ("slope", "dose", "cost", "cluster")
     slope, dose, cost, cluster = (namespace[name] for name in names)
     return mp.analysis.disclosure(mp.compile(slope, dose, cost, cluster_spec=cluster))

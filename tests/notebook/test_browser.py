@@ -32,9 +32,13 @@ def shown() -> list[object]:
     sim = mp.Simulator(cluster)
     with mp.with_ctx(sim):
         values = [mp.put("P0", [1, 2]), mp.put("SP0", mp.put("P0", [1, 2]))]
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, lambda: mp.put("P1", mp.put("P0", [1, 2])))
+    pictures = [recording, recording.by_line("lan"), mp.analysis.queries(compiled).plan]
     found = mp.analysis.disclosure(compiled)
     graph = mp.analysis.graph(compiled)
-    return [found, graph, mp.analysis.costs(compiled), compiled, cluster, refusal, *values]
+    reports = [found, graph, mp.analysis.costs(compiled), *pictures]
+    return [*reports, compiled, cluster, refusal, *values]
 
 
 @pytest.fixture(scope="module")

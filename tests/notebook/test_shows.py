@@ -77,16 +77,22 @@ analysis.disclosure(bad)
 analysis.disclosure(compiled).rows
 analysis.disclosure(long).rows
 analysis.disclosure(compiled).rows[0]
+analysis.disclosure(compiled).matrix()
+analysis.disclosure(long).matrix()
 analysis.disclosure(compiled).picture()
 analysis.costs(compiled)
 analysis.costs(long)
 analysis.costs(long).links
 analysis.ranges(compiled)
 analysis.queries(compiled)
+analysis.queries(compiled).plan
 analysis.graph(compiled)
 analysis.graph(long)
 analysis.graph(long).party(0)
 recording
+recording.timeline()
+recording.by_line()
+recording.by_line("lan").bars()
 recording.spans
 recording.links()
 mp.fetch(sim, people)
@@ -103,7 +109,7 @@ CELLS = [line for line in OBJECTS.splitlines() if line]
 MOST = 4_000
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 TAGS = "div style section p b ul li table caption thead tbody tr th td bdi details summary pre span"
-SHAPES = "svg rect text line circle polygon hr"
+SHAPES = "svg title rect text line circle polygon hr"
 VOID = ("hr",)
 
 

@@ -60,11 +60,12 @@ def test_it_is_plain_data_and_survives_json():
 
 def test_it_is_shown_as_text_and_in_a_terminal():
     table = analysis.disclosure(hostile())
-    said, picture, rows = str(table).split("\n\n")
+    said, matrix, picture, rows = str(table).split("\n\n")
     assert said.splitlines() == [
         'Who learns what by what "<script>alert(1)</script>" sends, reveals and returns',
         *(f"  - {text}" for text in table.sentences()),
     ]
+    assert matrix == str(table.matrix())
     assert picture == str(table.picture())
     assert rows.splitlines() == [
         'What "<script>alert(1)</script>" discloses',

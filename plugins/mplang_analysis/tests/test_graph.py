@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import toy
+from disclosure_rows import SCALAR, at
 
 import mplang_core as mp
 from mplang_core import analysis
@@ -147,3 +148,19 @@ def test_an_empty_program_is_drawn():
     view = analysis.graph(mp.parse('program "nothing" on {0} () {\n return\n}'))
     assert str(view) == "nothing on {0}"
     assert view.mermaid() == view.party(0).mermaid() == "flowchart TD\n"
+
+
+def test_a_picture_has_the_names_of_the_cluster_and_the_texts_of_the_lines():
+    def program(x):
+        return mp.pshfl_s(x, 1, [0])
+
+    cluster = mp.ClusterSpec([{"name": "bank"}, {"name": "shop"}])
+    view = analysis.graph(mp.compile(program, at(SCALAR, 0), cluster_spec=cluster))
+    assert view.picture().lanes == ("bank", "shop")
+    assert view.party(1).picture().lanes == ("shop",)
+    assert "“return mp.pshfl_s(x, 1, [0])”" in str(view.picture())
+    assert analysis.graph(view_program()).picture().lanes == ("party 0",)
+
+
+def view_program() -> mp.Program:
+    return mp.parse('program "p" on {0} (%0: f32[3]@{0}) { return %0 }')

@@ -14,7 +14,7 @@ from mplang_analysis.html_page import ALERT
 from mplang_analysis.svg import DARK, PALE
 from mplang_analysis.text_cells import cut, width, wrap
 from rich.console import Console
-from shown_programs import hostile, random_table, row, shown, table
+from shown_programs import exchange, hostile, random_table, row, shown, table
 from test_disclosure_ops import demo
 
 import mplang_core as mp
@@ -55,17 +55,25 @@ def check_complete(found):
     marks, host = found.picture().marks, len(found.parties)
     assert sorted(i for mark in marks for i in mark.rows) == list(range(len(found.rows)))
     for mark in marks:
-        lanes = set()
+        lanes, told, shares = set(), set(), set()
         for each in (found.rows[i] for i in mark.rows):
             assert mark.line == each.line
-            assert mark.alert == bool(each.discloses) == ("DISCLOSES" in mark.text)
-            assert mark.dashed == (each.form != "plain")
-            assert mark.sender == each.sender
-            everyone = {*found.parties, host} - {each.sender}
-            lanes |= {"host": {host}, "everyone": everyone}.get(each.receiver, {each.receiver})
             for owner in each.discloses:
                 assert f"{found.name_of(owner)}'s" in mark.text
+            everyone = {*found.parties, host} - {each.sender}
+            to = {"host": {host}, "everyone": everyone}.get(each.receiver, {each.receiver})
+            lanes |= to
+            told |= to if each.discloses else set()
+            if mark.kind == "open" and each.sender is not None:
+                assert each.form == "share"
+                shares.add(each.sender)
+            else:
+                assert mark.dashed == (each.form != "plain")
+                assert mark.sender == each.sender
         assert not mark.rows or lanes == set(mark.lanes)
+        assert shares == set(mark.shares)
+        assert mark.alert == bool(told) == ("DISCLOSES" in mark.text)
+        assert set(mark.own) == (lanes - told if mark.alert else set())
         assert bool(mark.rows) == (mark.kind != "run")
 
 
@@ -90,6 +98,29 @@ def test_equal_rows_to_several_receivers_are_one_sign():
     assert (one.sender, one.lanes, one.rows) == (0, (1, 2), (0, 1, 2, 3))
     assert one.text == "DISCLOSES bank's data: 2 times 1 number in plain each"
     assert (other.sender, other.lanes, other.rows) == (2, (1,), (4,))
+
+
+def test_a_reveal_is_one_sign_with_its_shares():
+    """Of a value that three members of an SPU put together, of which one owns its data."""
+    shares = [row(sender=a, receiver=b, form="share") for a in range(3) for b in {0, 1, 2} - {a}]
+    plain = [row("reveal", None, receiver) for receiver in range(3)]
+    (mark,) = table(*shares, *plain).picture().marks
+    assert (mark.kind, mark.lanes, mark.shares, mark.own) == ("open", (0, 1, 2), (0, 1, 2), (0,))
+    assert mark.text == "DISCLOSES bank's data: reveals 1 number in plain each"
+
+
+def test_a_share_beyond_what_is_revealed_is_a_sign_of_its_own():
+    found = table(row(form="share"), row(form="share"), row("reveal", None, 1))
+    sent, opened = found.picture().marks
+    assert (sent.rows, opened.rows, opened.shares) == ((0, 1), (2,), ())
+
+
+def test_lines_have_the_text_of_the_program():
+    picture = analysis.disclosure(exchange(), names=["bank", "shop", "clinic"]).picture()
+    heading = next(picture.heading(m.line) for m in picture.marks if m.text == "while_loop")
+    assert heading.endswith(" “total = mp.while_loop(less, step, x)”")
+    assert heading in picture.text()
+    assert heading in picture.svg()
 
 
 def test_lines_that_only_rows_have_come_after_those_before_them():
@@ -126,9 +157,10 @@ def test_the_lanes_show_from_whom_to_whom():
         row(receiver=2), row("move", 2, 1, inputs=(2,), form="share", discloses=()),
         row("move", 1, 0, inputs=()), row("move", 1, 2, inputs=()), row("reveal", None, 2),
     )  # fmt: skip
-    lanes = [line[8:42].rstrip() for line in found.picture().text(90).split("\n")[1:6]]
+    lanes = [line[:34].rstrip() for line in found.picture().text(90).split("\n")[1:7]]
     assert lanes == [
         "bank      shop      clinic    the",
+        "p.py:1",
         "○═ plain ═┼═════════▶         │",
         "│         ◀─ share ─○         │",
         "◀─ plain ─○─────────▶         │",
@@ -232,7 +264,8 @@ def check_arrows(root, marks, count):
     assert drawn == told
     hollow = [c for c in root.findall(f"{SVG}circle") if c.get("fill") == "none"]
     senders = [round(float(c.get("cx"))) for c in hollow]
-    assert senders == [round(lanes[m.sender]) for m in marks if m.kind == "send"]
+    from_whom = [[m.sender] if m.kind == "send" else set(m.shares) - set(m.lanes) for m in marks]
+    assert senders == [round(lanes[lane]) for each in from_whom for lane in sorted(each)]
 
 
 def test_disclosures_are_red_in_words(found):
@@ -277,7 +310,7 @@ def test_pages_parse_and_load_nothing(found):
         assert not tags.names & {"src", "href", "xlink:href", "style", "background"}
         assert not re.search(r"https?:|@import|url\(", " ".join(tags.values))
     assert "default-src 'none'" in found.to_html()
-    assert found.to_html().count("<svg") == 2  # of which one is shown
+    assert found.to_html().count("<svg") == 4  # matrix and picture, of each one is shown
 
 
 def test_hostile_texts_are_no_markup():

@@ -74,6 +74,7 @@ from mplang_analysis.lineage import (
     selected,
 )
 from mplang_analysis.lines_digest import lines_digest
+from mplang_analysis.matrix import Matrix
 from mplang_analysis.memory import Memory, labels_of, remember
 from mplang_analysis.mismatch_table import differences
 from mplang_analysis.network import Link, Network, network_named, network_of
@@ -83,6 +84,8 @@ from mplang_analysis.ops_among import ops_among
 from mplang_analysis.parameters import parameter_names
 from mplang_analysis.paths import path_to
 from mplang_analysis.picture import Picture
+from mplang_analysis.plan import QueryPlan
+from mplang_analysis.plan_chart import PlanStep
 from mplang_analysis.precision_losses import HasPrecision, PrecisionRule, precision_losses
 from mplang_analysis.protocol_costs import LineCost
 from mplang_analysis.query_table import Queries, QueryRow, queries
@@ -170,6 +173,7 @@ __all__ = [
     "LoopRounds",
     "Mark",
     "Matches",
+    "Matrix",
     "Memory",
     "Network",
     "Node",
@@ -181,6 +185,7 @@ __all__ = [
     "Paragraphs",
     "Picture",
     "Piece",
+    "PlanStep",
     "PrecisionRule",
     "PrepareRule",
     "Prepared",
@@ -188,6 +193,7 @@ __all__ = [
     "ProgramRequest",
     "PublicInput",
     "Queries",
+    "QueryPlan",
     "QueryRow",
     "QuestionRule",
     "RangeRow",

@@ -12,6 +12,7 @@ from mplang_analysis.disclosure_row import COLUMNS, DisclosureRow
 from mplang_analysis.event import SIDE_CHANNELS, Event
 from mplang_analysis.holdings import Holding, is_protected, unknown_history
 from mplang_analysis.labels import Label, Source
+from mplang_analysis.matrix import Matrix, matrix_of
 from mplang_analysis.party_names import PartyNames, names_of, quoted, read_names
 from mplang_analysis.picture import Picture
 from mplang_analysis.picture_builder import build
@@ -73,6 +74,10 @@ class Disclosure(Report):
         """Return who learns what of whose data, in sentences."""
         return sentences(self.rows, self._names)
 
+    def matrix(self) -> Matrix:
+        """Return who learns what of whose data, on one screen."""
+        return matrix_of(self.program, self.rows, self._names)
+
     def picture(self) -> Picture:
         """Return who sends what to whom, drawn by the lines of the program."""
         return build(self.program, self.rows, self._names, self.subject)
@@ -100,10 +105,10 @@ class Disclosure(Report):
         return self.notes
 
     def parts(self, drawings: bool = True) -> Sequence[Part]:
-        """Return the sentences, the picture, and the table with its notes."""
+        """Return the sentences, the matrix, the picture, and the table with its notes."""
         title = f"Who learns what by what {quoted(self.program)} sends, reveals and returns"
         drawn = [self.picture()] if drawings else []
-        return [Paragraphs(self.sentences(), title), *drawn, *Report.parts(self)]
+        return [Paragraphs(self.sentences(), title), self.matrix(), *drawn, *Report.parts(self)]
 
 
 def disclosure(

@@ -4,10 +4,16 @@ Commands, gates, storages and the conformance kit are such packages. What author
 reports need is in :mod:`mplang_analysis`.
 """
 
-from mplang_analysis.html_page import fragment as fragment
+from mplang_analysis import svg as svg
+from mplang_analysis.html_page import ALERT as ALERT, fragment as fragment, page as page
 from mplang_analysis.html_text import isolated as isolated
 from mplang_analysis.interval_analysis import Numbers as Numbers
-from mplang_analysis.line_texts import MAX_TEXT as MAX_TEXT
+from mplang_analysis.line_costs import LineTotal as LineTotal, costs_by_line as costs_by_line
+from mplang_analysis.line_texts import (
+    MAX_TEXT as MAX_TEXT,
+    in_curly_quotes as in_curly_quotes,
+    texts_by_line as texts_by_line,
+)
 from mplang_analysis.party_names import (
     LONGEST_NAME as LONGEST_NAME,
     in_quotes as in_quotes,
@@ -18,7 +24,7 @@ from mplang_analysis.party_names import (
 from mplang_analysis.phrases import Worded as Worded
 from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
-from mplang_analysis.report import Part as Part, sections as sections
+from mplang_analysis.report import Drawing as Drawing, Part as Part, sections as sections
 from mplang_analysis.shortening import MAX_SHORTENED as MAX_SHORTENED, shortened as shortened
 from mplang_analysis.shown_runs import (
     ShownHost as ShownHost,
@@ -29,6 +35,13 @@ from mplang_analysis.source_names import (
     kinds_of_names as kinds_of_names,
 )
 from mplang_analysis.storage import Action as Action, use_of as use_of
+from mplang_analysis.text_cells import (
+    cut_end as cut_end,
+    pad as pad,
+    width as width,
+    wrap as wrap,
+    wrap_most as wrap_most,
+)
 from mplang_analysis.turns import turn_of as turn_of
 from mplang_analysis.type_size import payload as payload
 from mplang_analysis.vouched import guarding_of as guarding_of, lineage_of as lineage_of

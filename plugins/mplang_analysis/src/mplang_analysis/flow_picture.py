@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mplang_analysis.diagram import Mark
 from mplang_analysis.graph_parts import Edge, GraphParts, Node, Region
+from mplang_analysis.party_names import PartyNames
 from mplang_analysis.picture import Picture
 from mplang_core.ext import printable
 
@@ -22,8 +23,9 @@ ENDS = {"input": "\0input", "output": "\0output"}
 def flow_of(view: GraphParts) -> Picture:
     """Return the picture of a view; what a line does several times is drawn once, with a count."""
     marks = tuple(_Flow(view).marks())
-    lanes = tuple(f"party {rank}" for rank in view.parties)
-    return Picture(f"{view.name}, line by line", lanes, marks, LEGEND)
+    names = PartyNames(view.parties, view.names)
+    lanes = tuple(map(names.of, view.parties))
+    return Picture(f"{view.name}, line by line", lanes, marks, LEGEND, view.sources)
 
 
 def often(regions: Mapping[int, Region], id: int | None) -> str:

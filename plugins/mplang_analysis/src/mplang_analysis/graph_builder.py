@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from mplang_analysis.graph_parts import Edge, Node, Region
 from mplang_analysis.graph_view import GraphView
+from mplang_analysis.line_texts import texts_by_line
 from mplang_analysis.op_traits import base_of
-from mplang_analysis.party_names import quoted
+from mplang_analysis.party_names import names_of, quoted, read_names
 from mplang_analysis.subject import line_of, program_of
 from mplang_analysis.type_size import payload
 from mplang_analysis.words import When
@@ -64,7 +65,8 @@ def graph(program: Any) -> GraphView:
            1 0->1       receive from 0 : f32[3]@{1} at demo.py:7
            2 {1}        output 0(1)
     """
-    return view_of(program_of(program))
+    view = view_of(program_of(program))
+    return dataclasses.replace(view, names=read_names(names_of(program), view.parties))
 
 
 def view_of(program: Program) -> GraphView:
@@ -108,6 +110,7 @@ class _Builder:
             tuple(self.nodes),
             tuple(self.edges),
             tuple(self.regions),
+            texts_by_line(self.program),
         )
 
     def _walk(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -92,6 +93,8 @@ class GraphParts:
         nodes: in the order of the program.
         edges: the values between nodes.
         regions: the regions of control flow and functions.
+        sources: the texts of lines, as far as they are known.
+        names: what the parties are called, in their order; empty for ``party 0``, ….
     """
 
     name: str
@@ -99,3 +102,5 @@ class GraphParts:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     regions: tuple[Region, ...]
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    names: tuple[str, ...] = field(default=(), compare=False)

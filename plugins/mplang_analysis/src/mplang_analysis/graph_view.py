@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mplang_analysis.flow_picture import flow_of
 from mplang_analysis.graph_parts import GraphParts
-from mplang_analysis.party_names import quoted_line
+from mplang_analysis.party_names import PartyNames, quoted_line
 from mplang_analysis.picture import Picture
 from mplang_analysis.prompt_text import clipped
 from mplang_analysis.report import ALL
@@ -48,6 +48,8 @@ class GraphView(GraphParts):
                 if rank in edge.parties and edge.source in kept and edge.target in kept
             ),
             self.regions,
+            self.sources,
+            (PartyNames(self.parties, self.names).of(rank),),
         )
 
     def text(self) -> str:

@@ -19,6 +19,9 @@ from mplang_core.ext import Location, printable
 MAX_TEXT = 200
 """Characters of a line or the name of a function that are told; of more the first ones, and …."""
 
+QUOTES = r"\u201c", r"\u201d"
+"""What is shown in place of the quotes around a text."""
+
 
 class LineText(NamedTuple):
     """What stands in a source line.
@@ -62,6 +65,29 @@ def line_texts(program: Program) -> Sequence[LineText]:
             known[line] = line_text(line)
         texts.append(known[line])
     return texts
+
+
+def texts_by_line(program: Program) -> dict[str, str]:
+    """Return the text of each line by its name; none where lines of one name differ.
+
+    Args:
+        program: the program.
+    """
+    lines = {op.location for op in program.graph.walk() if op.location is not None}
+    known: dict[str, set[str]] = {}
+    for line in lines:
+        known.setdefault(str(line), set()).add(line_text(line).text)
+    return {line: next(iter(texts)) for line, texts in known.items() if len(texts) == 1}
+
+
+def in_curly_quotes(text: str) -> str:
+    """Return the text of a line in quotes that hardly any line has, so that it stays readable.
+
+    Example:
+        >>> in_curly_quotes('mp.put("P0", x)')
+        '“mp.put("P0", x)”'
+    """
+    return f"“{printable(text).replace('“', QUOTES[0]).replace('”', QUOTES[1])}”"
 
 
 def texts_digest(program: Program) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mplang_analysis import picture_svg, picture_text
 from mplang_analysis.diagram import Diagram
-from mplang_analysis.prompt_text import clipped
-from mplang_analysis.report import ALL, sections
+from mplang_analysis.report import Drawing
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Picture(Diagram):
+class Picture(Drawing, Diagram):
     """A sequence diagram that draws itself, as SVG or in characters."""
 
     def text(self, columns: int = 100) -> str:
@@ -23,7 +21,7 @@ class Picture(Diagram):
         """
         return "\n".join(text for text, _ in picture_text.draw(self, columns))
 
-    def rich(self) -> Any:
+    def rich(self) -> object:
         """Return the picture for rich: as wide as the terminal, up to 100 columns."""
         return picture_text.RichPicture(self)
 
@@ -34,15 +32,3 @@ class Picture(Diagram):
     def svg(self) -> str:
         """Return the picture as a document of SVG, which loads nothing."""
         return picture_svg.document(self)
-
-    def __repr__(self) -> str:
-        return clipped(self.text(), ALL)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def __rich__(self) -> Any:
-        return self.rich()
-
-    def _repr_html_(self) -> str:
-        return sections([self])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mplang_analysis.diagram import Mark
 from mplang_analysis.disclosure_row import DisclosureRow
@@ -15,6 +15,7 @@ from mplang_analysis.party_names import PartyNames, quoted
 from mplang_analysis.phrases import amounts, listed, protected, sizes_of
 from mplang_analysis.picture import Picture
 from mplang_analysis.readers import reader_of
+from mplang_analysis.reveals import reveals_of
 from mplang_analysis.words import What, When
 from mplang_core import Program
 from mplang_core.ext import printable
@@ -49,8 +50,10 @@ def build(
             the rows are drawn.
     """
     lanes = (*map(names.of, names.parties), names.of("host"))
-    marks = _Marks(rows, names, view_of(program) if program is not None else None).all()
-    return Picture(f"{quoted(title)}, line by line", lanes, tuple(marks))
+    view = view_of(program) if program is not None else None
+    marks = _Marks(rows, names, view).all()
+    sources = view.sources if view is not None else {}
+    return Picture(f"{quoted(title)}, line by line", lanes, tuple(marks), sources=sources)
 
 
 class _Marks:
@@ -138,48 +141,70 @@ class _Marks:
     def crossings(self, line: str, last: str | None = None) -> Iterator[Mark]:
         """Yield what is sent, revealed and told, or one kind of what comes last.
 
-        Equal rows to several receivers are one mark.
+        Equal rows to several receivers are one mark, and so is a reveal with its shares.
         """
+        kinds = [(i, self.table[i].what) for i in self.rows.get(line, ())]
+        found = [i for i, what in kinds if last == (what if what in LAST else None)]
+        reveals = reveals_of(self.table, found)
+        joined = {i for each in reveals for i in (*each.rows, *each.shares)}
         by_receiver: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for i in self.rows.get(line, ()):
+        for i in found:
             row = self.table[i]
-            if last != (row.what if row.what in LAST else None):
-                continue
-            key = (row.what, row.sender, row.form, row.discloses, row.when)
-            by_receiver[*key, row.receiver].append(i)
+            if i not in joined:
+                key = (row.what, row.sender, row.form, row.discloses, row.when)
+                by_receiver[*key, row.receiver].append(i)
         alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for (*same, _), found in by_receiver.items():
-            payloads = tuple(self.table[i].payload for i in found)
-            alike[*same, payloads].extend(found)
-        for found in alike.values():
-            yield self.crossing(line, found)
+        for (*same, _), mine in by_receiver.items():
+            payloads = tuple(self.table[i].payload for i in mine if same[0] not in TEXTS)
+            alike[*same, payloads].extend(mine)
+        for mine in alike.values():
+            yield self.crossing(line, mine)
+        for each in reveals:
+            yield self.crossing(line, each.rows, each.shares)
 
-    def crossing(self, line: str, found: Sequence[int]) -> Mark:
-        """Return the mark of rows that differ in their receivers, or in what is sent."""
+    def crossing(self, line: str, found: Sequence[int], shares: Sequence[int] = ()) -> Mark:
+        """Return the mark of rows that differ in their receivers, or in what is sent.
+
+        Args:
+            line: their line.
+            found: the rows.
+            shares: the rows of shares of what becomes plain by them.
+        """
         rows = [self.table[i] for i in found]
         sender = None if rows[0].sender is None else self.lane[rows[0].sender]
-        lanes = sorted({lane for row in rows for lane in self.receivers(row) if lane != sender})
+        lanes = self.lanes_of(rows) - {sender}
+        aware = self.lanes_of([row for row in rows if row.discloses])
         first = [row for row in rows if row.receiver == rows[0].receiver]
-        text = self.text(rows[0], [row.payload for row in first], len(rows) > len(first))
+        owners = sorted({rank for row in rows for rank in row.discloses})
+        text = self.text(rows[0], [row.payload for row in first], owners, len(rows) > len(first))
         form, what = rows[0].form, rows[0].what
+        senders = {self.table[i].sender for i in shares}
         return Mark(
             line,
             "open" if sender is None else "send",
             sender,
-            tuple(lanes),
+            tuple(sorted(lanes)),
             text,
             label=form if what in VERBS else printable(what),
             dashed=form != "plain",
-            alert=bool(rows[0].discloses),
-            rows=tuple(found),
+            alert=bool(owners),
+            rows=tuple(sorted([*found, *shares])),
+            shares=tuple(sorted(self.lane[rank] for rank in senders if rank is not None)),
+            own=tuple(sorted(lanes - aware)) if owners else (),
         )
+
+    def lanes_of(self, rows: Iterable[DisclosureRow]) -> set[int]:
+        """Return the lanes of the receivers of some rows."""
+        return {lane for row in rows for lane in self.receivers(row)}
 
     def receivers(self, row: DisclosureRow) -> list[int]:
         if row.receiver == "everyone":
             return list(range(len(self.lane) + 1))
         return [len(self.lane) if row.receiver == "host" else self.lane[row.receiver]]
 
-    def text(self, row: DisclosureRow, payloads: Sequence[str], several: bool) -> str:
+    def text(
+        self, row: DisclosureRow, payloads: Sequence[str], discloses: Sequence[int], several: bool
+    ) -> str:
         """Return what a mark says; of what several receivers get that it is for each."""
         what = row.what
         if what in TEXTS or what == What.SIZE:
@@ -196,8 +221,8 @@ class _Marks:
             if reader is not None:
                 text = f"{amounts(payloads)}, sealed for {'its reader' if several else reader}"
             text = verb + text + " each" * several
-        if row.discloses:
-            owners = listed(f"{self.names.of(rank)}'s" for rank in row.discloses)
+        if discloses:
+            owners = listed(f"{self.names.of(rank)}'s" for rank in discloses)
             text = f"DISCLOSES {owners} data: {text}"
         is_plain = row.when == When.ONCE or what in (What.FAILURE, What.CHANGE)
         often = "" if is_plain else f", {row.when}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mplang_analysis import svg
 from mplang_analysis.diagram import Diagram, Mark
 from mplang_analysis.html_page import ALERT
-from mplang_analysis.party_names import quoted_line
 from mplang_analysis.svg import CELL, COLORS, DARK, HOST, INK, LINE, MARGIN
-from mplang_analysis.text_cells import cut, width, wrap
+from mplang_analysis.text_cells import cut, width, wrap, wrap_most
 
-WORDS, GUTTER = 58, 32
-"""Columns of the words beside the lanes, and at most of the lines."""
+WORDS = 58
+"""Columns of the words beside the lanes."""
 
 COLUMN, LEAST_PITCH = 348.0, 40.0
 """Pixels of a picture in a narrow column, and from lane to lane at least."""
@@ -36,26 +36,23 @@ def document(picture: Diagram) -> str:
 class _Beside:
     """Layout of a picture whose words are beside its lanes: pixels from the upper left corner."""
 
-    gutter: float
     pitch: float
     lanes: int
 
     @classmethod
     def of(cls, picture: Diagram) -> _Beside:
-        lines = [width(_shown(mark.line)) for mark in picture.marks]
-        gutter = min(GUTTER, max(lines, default=0)) * CELL + 2 * MARGIN
         widest = max(map(width, picture.lanes)) * CELL + MARGIN
-        return cls(gutter, max(120.0, widest + MARGIN), len(picture.lanes))
+        return cls(max(120.0, widest + MARGIN), len(picture.lanes))
 
     name = "wide"
     """The class of the element."""
 
     def x(self, lane: int) -> float:
-        return self.gutter + self.pitch * (lane + 0.5)
+        return MARGIN + self.pitch * (lane + 0.5)
 
     @property
     def words(self) -> float:
-        return self.gutter + self.pitch * self.lanes + MARGIN
+        return MARGIN + self.pitch * self.lanes + MARGIN
 
     @property
     def width(self) -> float:
@@ -70,12 +67,15 @@ class _Beside:
         ]
         before = None
         for mark in picture.marks:
-            drawn, y = self.row(mark, y, mark.line if mark.line != before else None)
+            if mark.line != before:
+                drawn, y = self.heading(picture.heading(mark.line), y)
+                body += drawn
             before = mark.line
+            drawn, y = self.row(mark, y)
             body += drawn
         legend = wrap(picture.legend, self.columns)
         body += [svg.text(MARGIN, y + LINE * (i + 2), text) for i, text in enumerate(legend)]
-        head += self.header(picture, y)
+        head += self.header(picture)
         height = y + LINE * (len(legend) + 1) + MARGIN
         label = f"Picture of {picture.title}"
         return svg.element(label, self.name, self.width, height, "".join([*head, *body]))
@@ -95,32 +95,34 @@ class _Beside:
         """Return where the first mark begins, from above."""
         return self.names_at(picture) + 2 * LINE + 2
 
-    def row(self, mark: Mark, y: float, line: str | None) -> tuple[list[str], float]:
-        """Return a mark with its words, and where the next one begins.
+    def heading(self, heading: str, y: float) -> tuple[list[str], float]:
+        """Return a line of the program with its text, and where its first mark begins."""
+        drawn = [svg.stroke((MARGIN, y), (self.width - MARGIN, y))]
+        lines = wrap_most(heading, self.columns, 2)
+        drawn += [
+            svg.text(MARGIN, y + LINE * (i + 1) + 2, text, INK, "bold")
+            for i, text in enumerate(lines)
+        ]
+        return drawn, y + (LINE * len(lines) + 8) * bool(lines)
 
-        Args:
-            mark: the mark.
-            y: where it begins.
-            line: its line; ``None`` if that is the line of the mark before it.
-        """
-        drawn = []
-        if line is not None:
-            drawn.append(svg.stroke((MARGIN, y), (self.width - MARGIN, y)))
-            drawn.append(svg.text(MARGIN, y + LINE + 2, cut(_shown(line), GUTTER)))
+    def row(self, mark: Mark, y: float) -> tuple[list[str], float]:
+        """Return a mark that begins at ``y`` with its words, and where the next one begins."""
         texts = wrap(mark.text, WORDS)
+        end = y + LINE * len(texts) + LINE // 2 + 2
+        drawn = [svg.stroke((x, y), (x, end)) for x in map(self.x, range(self.lanes))]
         drawn += self.mark(mark, y + LINE - 2)
         drawn += [
             svg.text(self.words, y + LINE * (i + 1) + 2, text, *_paint(mark))
             for i, text in enumerate(texts)
         ]
-        return drawn, y + LINE * len(texts) + LINE // 2 + 2
+        return drawn, end
 
-    def header(self, picture: Diagram, bottom: float) -> Iterator[str]:
-        """Yield the names in boxes, and the lanes below them."""
+    def header(self, picture: Diagram) -> Iterator[str]:
+        """Yield the names in boxes."""
         top = self.names_at(picture)
         for lane, name in enumerate(picture.lanes):
             x = self.x(lane)
-            yield svg.stroke((x, top + LINE + 6), (x, bottom))
+            yield svg.stroke((x, top + LINE + 6), (x, self.top(picture)))
             yield from self.label(lane, name, x, top)
 
     def label(self, lane: int, name: str, x: float, top: float) -> Iterator[str]:
@@ -140,12 +142,24 @@ class _Beside:
         if mark.sender is not None:
             yield from self.arrow(mark, y, color)
             return
-        for x in map(self.x, mark.lanes):
+        if mark.shares:
+            yield from self.joined(mark, y, color)
+        for lane, x in zip(mark.lanes, map(self.x, mark.lanes), strict=True):
             if mark.kind == "run":
                 yield f'<circle cx="{x:g}" cy="{y:g}" r="4.5" fill="{color}"/>'
             else:
                 corners = [(x - 7, y), (x, y - 7), (x + 7, y), (x, y + 7)]
-                yield svg.polygon(corners, color)
+                yield svg.polygon(corners, INK if lane in mark.own else color)
+
+    def joined(self, mark: Mark, y: float, color: str) -> Iterator[str]:
+        """Yield what joins the shares of a value to the lanes at which it becomes plain."""
+        ends = sorted({*mark.shares, *mark.lanes})
+        for one, other in pairwise(ends):
+            yield svg.stroke((self.x(one) + 9, y), (self.x(other) - 9, y), color, 1.5, "2 3")
+        for lane in mark.shares:
+            if lane not in mark.lanes:
+                x = self.x(lane)
+                yield f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="none" stroke="{color}"/>'
 
     def arrow(self, mark: Mark, y: float, color: str) -> Iterator[str]:
         """Yield an arrow to each receiver, and its label above it."""
@@ -163,7 +177,7 @@ class _Beside:
                 yield svg.polygon([(x, y), (x - side * 10, y - 5), (x - side * 10, y + 5)], color)
         yield f'<circle cx="{here:g}" cy="{y:g}" r="4" fill="none" stroke="{color}"/>'
         side = 1 if mark.lanes[0] > mark.sender else -1
-        label = cut(mark.label, max(int(self.pitch / CELL) - 5, 0))
+        label = mark.label if width(mark.label) <= self.pitch / CELL - 4 else ""
         start = here + side * self.pitch / 2 - width(label) * CELL / 2
         yield svg.text(start, y - 4, label, color)
 
@@ -177,23 +191,17 @@ class _Below(_Beside):
     @classmethod
     def of(cls, picture: Diagram) -> _Below:
         count = len(picture.lanes)
-        return cls(MARGIN, max(LEAST_PITCH, (COLUMN - 2 * MARGIN) / count), count)
+        return cls(max(LEAST_PITCH, (COLUMN - 2 * MARGIN) / count), count)
 
     @property
     def width(self) -> float:
-        return 2 * self.gutter + self.pitch * self.lanes
+        return 2 * MARGIN + self.pitch * self.lanes
 
     def top(self, picture: Diagram) -> float:
         return self.names_at(picture) + self.lanes * (LINE + 10) + LINE
 
-    def row(self, mark: Mark, y: float, line: str | None) -> tuple[list[str], float]:
-        drawn = []
-        if line is not None:
-            drawn.append(svg.stroke((MARGIN, y), (self.width - MARGIN, y)))
-            shown = cut(_shown(line), self.columns)
-            drawn.append(svg.text(MARGIN, y + LINE + 2, shown, INK, "bold"))
-            y += (LINE + 6) * bool(shown)
-        drawn += [
+    def row(self, mark: Mark, y: float) -> tuple[list[str], float]:
+        drawn = [
             svg.stroke((self.x(lane), y), (self.x(lane), y + LINE + 8))
             for lane in range(self.lanes)
         ]
@@ -206,7 +214,7 @@ class _Below(_Beside):
         ]
         return drawn, y + LINE * len(texts) + LINE // 2 + 2
 
-    def header(self, picture: Diagram, bottom: float) -> Iterator[str]:
+    def header(self, picture: Diagram) -> Iterator[str]:
         """Yield the names in boxes, each below the one before, and the lanes around them."""
         y = self.names_at(picture)
         for lane, name in enumerate(picture.lanes):
@@ -220,10 +228,6 @@ class _Below(_Beside):
             yield svg.stroke((self.x(lane), y - 4), (self.x(lane), y))
         for x in map(self.x, range(self.lanes)):
             yield svg.stroke((x, y), (x, self.top(picture)))
-
-
-def _shown(line: str) -> str:
-    return quoted_line(line) if line else ""
 
 
 def _paint(mark: Mark) -> tuple[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from mplang_analysis.diagram import Diagram, Mark
-from mplang_analysis.party_names import quoted_line
-from mplang_analysis.text_cells import cut, pad, width, wrap
+from mplang_analysis.text_cells import cut, cut_end, pad, width, wrap
 
 LEAST_TEXT = 30
 """Columns that the words beside the lanes have at least."""
@@ -22,15 +21,13 @@ WIDEST = 100
 
 def draw(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a picture, each with whether it discloses something."""
-    lines = {mark.line: quoted_line(mark.line) if mark.line else "" for mark in picture.marks}
-    gutter = min(24, max(map(width, lines.values()), default=0)) + 2
     wanted = max(USUAL_PITCH, *(width(name) + 2 for name in picture.lanes))
-    pitch = min(MOST_PITCH, wanted, (columns - gutter - LEAST_TEXT) // len(picture.lanes))
+    pitch = min(MOST_PITCH, wanted, (columns - LEAST_TEXT) // len(picture.lanes))
     yield picture.title, False
     if pitch < LEAST_PITCH:
         yield from _as_list(picture, columns)
     else:
-        yield from _Lanes(picture.lanes, gutter, pitch, columns).rows(picture.marks)
+        yield from _Lanes(picture, pitch, columns).rows()
     yield from ((text, False) for text in wrap(picture.legend, columns))
 
 
@@ -38,31 +35,33 @@ def draw(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
 class _Lanes:
     """Columns of a picture: lines, lanes, words."""
 
-    names: tuple[str, ...]
-    gutter: int
+    picture: Diagram
     pitch: int
     columns: int
 
-    def rows(self, marks: Sequence[Mark]) -> Iterator[tuple[str, bool]]:
+    def rows(self) -> Iterator[tuple[str, bool]]:
         yield from ((text, False) for text in self.head())
         before = ""
-        for mark in marks:
-            words = self.gutter + self.pitch * len(self.names)
-            texts = wrap(mark.text, self.columns - words)
-            shown = quoted_line(mark.line) if mark.line and mark.line != before else ""
+        for mark in self.picture.marks:
+            if mark.line != before and mark.line:
+                yield cut_end(self.picture.heading(mark.line), self.columns), False
             before = mark.line
+            texts = wrap(mark.text, self.columns - self.pitch * len(self.names))
             for i, text in enumerate(texts):
-                left = cut(shown, self.gutter - 2) if i == 0 else ""
                 lanes = "".join(self.signs(mark if i == 0 else None))
-                yield (pad(left, self.gutter) + lanes + text).rstrip(), mark.alert
+                yield (lanes + text).rstrip(), mark.alert
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.picture.lanes
 
     def head(self) -> Iterator[str]:
         """Yield the names: in one line where they fit, else one below the other."""
         if all(width(name) < self.pitch for name in self.names):
-            yield (" " * self.gutter + "".join(pad(n, self.pitch) for n in self.names)).rstrip()
+            yield "".join(pad(name, self.pitch) for name in self.names).rstrip()
             return
         for i, name in enumerate(self.names):
-            left = " " * self.gutter + pad("│", self.pitch) * i
+            left = pad("│", self.pitch) * i
             yield left + cut(name, self.columns - width(left))
 
     def signs(self, mark: Mark | None) -> list[str]:
@@ -73,9 +72,20 @@ class _Lanes:
         if mark.sender is not None:
             self.arrow(row, mark)
         else:
+            self.joined(row, mark)
             for lane in mark.lanes:
                 row[lane * self.pitch] = "●" if mark.kind == "run" else "◆"
         return row
+
+    def joined(self, row: list[str], mark: Mark) -> None:
+        """Draw what joins the shares of a value to the lanes at which it becomes plain."""
+        if not mark.shares:
+            return
+        ends = {*mark.shares, *mark.lanes}
+        for at in range(min(ends) * self.pitch, max(ends) * self.pitch):
+            row[at] = "┼" if row[at] == "│" else "┄"
+        for lane in mark.shares:
+            row[lane * self.pitch] = "○"
 
     def arrow(self, row: list[str], mark: Mark) -> None:
         """Draw an arrow from its sender to each receiver, over the lanes between."""
@@ -103,7 +113,8 @@ def _as_list(picture: Diagram, columns: int) -> Iterator[tuple[str, bool]]:
         who = ", ".join(picture.lanes[lane] for lane in mark.lanes)
         way = who if mark.sender is None else f"{picture.lanes[mark.sender]} → {who}"
         if mark.line != before:
-            yield from ((text, False) for text in wrap(quoted_line(mark.line), columns))
+            heading = cut_end(picture.heading(mark.line), columns)
+            yield from [(heading, False)] if heading else []
         before = mark.line
         for i, text in enumerate(wrap(f"{way}: {mark.text}", max(columns - 4, 1))):
             yield ("  " if i == 0 else "    ") + text, mark.alert

@@ -26,6 +26,7 @@ class TableReading:
     """Op that reads a data set, wherever its rows go.
 
     Attributes:
+        node: the op.
         table: the data set.
         parties: who runs it.
         line: its line.
@@ -34,6 +35,7 @@ class TableReading:
         uses: the other ops that do, each with its line; ``None`` for a result of the program.
     """
 
+    node: Operation
     table: TableRead
     parties: Mask
     line: Location | None
@@ -47,6 +49,7 @@ class TableQuery:
     """Op that queries tables.
 
     Attributes:
+        node: the op.
         op: its opcode.
         parties: who runs it.
         line: its line.
@@ -54,6 +57,7 @@ class TableQuery:
         at_source: whether its data sets stay at their source, which is to run it.
     """
 
+    node: Operation
     op: str
     parties: Mask
     line: Location | None
@@ -98,7 +102,7 @@ class Pushdown:
             if asks is not None and not op.inputs:
                 (table,) = asks.question(op, ()).tables.values()
                 stays = op.outputs[0] in staying
-                known[op.outputs[0]] = made = TableReading(table, parties, line, stays)
+                known[op.outputs[0]] = made = TableReading(op, table, parties, line, stays)
                 self.readings.append(made)
             elif interface_of(op, QueriesSources) is not None:
                 at_source = bool(op.inputs) and staying.keys() >= set(op.inputs)
@@ -120,7 +124,7 @@ class Pushdown:
         readings: Sequence[TableReading | None],
         at_source: bool,
     ) -> None:
-        query = TableQuery(op.opcode, parties, line, readings, at_source)
+        query = TableQuery(op, op.opcode, parties, line, readings, at_source)
         self.queries.append(query)
         for reading in readings:
             if reading is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line, read_names
+from mplang_analysis.plan import QueryPlan, plan_of
 from mplang_analysis.pushdown import Pushdown, TableQuery, TableReading
 from mplang_analysis.records import Records
-from mplang_analysis.report import Report, TextTable
+from mplang_analysis.report import Part, Report, TextTable
 from mplang_analysis.subject import program_of
 from mplang_core.ext import Location, given_catalogue, prepared
 
@@ -53,11 +54,18 @@ class Queries(Report):
         program: name of the program.
         rows: its queries, and what it reads whole, in the order of the program.
         names: names of its parties.
+        plan: what runs at which party, by which engine, and what moves, as a drawing.
     """
 
     program: str
     rows: tuple[QueryRow, ...]
     names: PartyNames
+    plan: QueryPlan | None = field(default=None, compare=False, repr=False)
+
+    def parts(self, drawings: bool = True) -> Sequence[Part]:
+        """Return the plan, and the table with its notes."""
+        drawn = [self.plan] if drawings and self.plan is not None and self.rows else []
+        return [*drawn, *Report.parts(self)]
 
     def tables(self) -> list[TextTable]:
         """Return what to show."""
@@ -118,9 +126,18 @@ def queries(
     known = given_catalogue.get() if catalogue is None else catalogue
     by_rank = dict(called if isinstance(called, Mapping) else enumerate(called))
     described = {rank: (known or {}).get(by_rank.get(rank, ""), {}) for rank in subject.mask}
-    walk = Pushdown(prepared(subject).graph, subject.mask)
-    rows = [
-        _query_row(query, rank, described[rank]) for query in walk.queries for rank in query.parties
+    graph = prepared(subject).graph
+    walk = Pushdown(graph, subject.mask)
+    asked = [(query, rank) for query in walk.queries for rank in query.parties]
+    rows = [_query_row(query, rank, described[rank]) for query, rank in asked]
+    runs = [
+        (query.node, rank, _in_words(row)) for (query, rank), row in zip(asked, rows, strict=True)
+    ]
+    runs += [
+        (reading.node, rank, f"{quoted(reading.table.data)} is read whole")
+        for reading in walk.readings
+        for rank in reading.parties
+        if not reading.stays
     ]
     rows += [
         QueryRow(
@@ -130,7 +147,7 @@ def queries(
         for rank in reading.parties
         if not reading.stays and not reading.queries
     ]
-    return Queries(subject.name, Records(rows), shown)
+    return Queries(subject.name, Records(rows), shown, plan_of(subject, graph, shown, runs))
 
 
 def _query_row(query: TableQuery, rank: int, described: Mapping[str, object]) -> QueryRow:
@@ -197,6 +214,14 @@ def _at(line: Location | None) -> str:
 
 def _text(line: Location | None) -> str:
     return str(line or "")
+
+
+def _in_words(row: QueryRow) -> str:
+    """Return what runs a query, and over what."""
+    engine = "" if row.at == SOURCE else f", {row.engine}" if row.engine else ""
+    return f"{_where(row)}{engine}, over " + (
+        ", ".join(map(quoted, row.data_sets)) or "what another step gave"
+    )
 
 
 def _where(row: QueryRow) -> str:

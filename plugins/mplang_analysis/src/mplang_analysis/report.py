@@ -45,6 +45,19 @@ class Shown:
         return sections([self])  # type: ignore[list-item]
 
 
+class Drawing(Shown):
+    """Base class of drawings: parts that a terminal prints, and whose SVG loads nothing."""
+
+    __slots__ = ()
+    rich: Callable[[], object]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __rich__(self) -> object:
+        return self.rich()
+
+
 class Paragraphs(Shown):
     """Sentences, ready to be shown: a list below its title, or one text below the other.
 

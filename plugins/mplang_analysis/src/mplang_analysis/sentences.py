@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from mplang_analysis.change_sentences import change_sentences
 from mplang_analysis.disclosure_row import DisclosureRow
-from mplang_analysis.party_names import PartyNames, quoted
-from mplang_analysis.phrases import amounts, frequency, listed, place, protected, sizes_of
-from mplang_analysis.readers import reader_of
+from mplang_analysis.learned import KINDS, Group, Learned, by_line, kind_of, without_parts
+from mplang_analysis.party_names import PartyNames
+from mplang_analysis.phrases import amounts, frequency, listed, place
 from mplang_analysis.words import What
-
-KINDS = {
-    What.PREDICATE: "which way a condition or a loop goes",
-    What.INDEX: "which party is asked for a value",
-    What.MATCH: "which keys it has in common with {}, and how many",
-    What.DURATION: "how long ops of {} take",
-    What.FAILURE: "whether an op of {} fails",
-}
-"""What is learned where it is not the value itself; of a failure, by whom."""
-
-TOGETHER = {
-    What.SIZE: "the number and sizes of messages",
-    What.DURATION: "how often a loop turns, or which branch is taken, by the time",
-}
-"""What is learned by what all parties do together."""
 
 EXCEPTIONS = {
     What.SIZE: "by its size",
@@ -34,14 +17,6 @@ EXCEPTIONS = {
     What.FAILURE: "whether an op fails",
 }
 """What is told beside values, and how it is an exception to what nobody learns."""
-
-PROTECTED = {"share": "put together", "ciphertext": "decrypt"}
-"""What a receiver can do with a protected value that discloses something; else open it."""
-
-VALUES = (What.MOVE, What.REVEAL, What.RESULT)
-"""The rows by which a receiver gets the value itself."""
-
-Group: TypeAlias = list[DisclosureRow]
 
 
 def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
@@ -72,18 +47,8 @@ def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
     return _Writer(rows, names).all()
 
 
-class _Writer:
+class _Writer(Learned):
     """Writes the sentences of one table."""
-
-    def __init__(self, rows: Sequence[DisclosureRow], names: PartyNames) -> None:
-        self.names = names
-        self.sources = {rank for row in rows for rank in (*row.inputs, *row.discloses)}
-        self.changes = [row for row in rows if row.what == What.CHANGE]
-        moves = [row for row in rows if row.what == What.MOVE and row.inputs]
-        self.inside = [row for row in moves if self.reader(row)]
-        disclosing = [row for row in rows if row.discloses]
-        self.beside = [row for row in disclosing if row.what in EXCEPTIONS]
-        self.rows = [row for row in disclosing if row.what not in EXCEPTIONS]
 
     def all(self) -> list[str]:
         failures = [row for row in self.beside if row.what == What.FAILURE]
@@ -97,12 +62,6 @@ class _Writer:
         return [*self.insiders(), *told, *beside, *change_sentences(self.changes, self.names)]
 
     # -- who reads what is sealed
-
-    def reader(self, row: DisclosureRow) -> str:
-        """Return what reads a value inside of its receiver, which does not; else nothing."""
-        party = self.names.of(row.receiver)
-        reader = reader_of(row.type, party)
-        return "" if reader is None or reader == party else reader
 
     def insiders(self) -> Iterator[str]:
         """Yield what is read inside of receivers, by reader and line."""
@@ -122,11 +81,7 @@ class _Writer:
     def learns(self, rows: Group) -> Iterator[str]:
         """Yield what each receiver learns at each line; who learns the same has one sentence."""
         alike: dict[tuple[str, str, bool], list[str]] = {}
-        groups: dict[tuple[object, ...], Group] = {}
-        for row in rows:
-            who = (row.what, row.sender) if row.what in EXCEPTIONS else None
-            groups.setdefault((row.receiver, row.line, who), []).append(row)
-        for group in groups.values():
+        for group in by_line(rows):
             fetches = all(row.what == What.RESULT for row in group)
             key = "; ".join(self.items(group)), place(group), fetches
             alike.setdefault(key, []).append(self.names.of(group[0].receiver))
@@ -137,9 +92,8 @@ class _Writer:
     def items(self, rows: Group) -> Iterator[str]:
         """Yield what is learned, by what it is made of and how often."""
         groups: dict[tuple[object, ...], Group] = {}
-        for row in _without_parts(rows):
-            kind = "value" if row.what in VALUES else row.what
-            key = kind, row.form, row.inputs, row.discloses, row.when
+        for row in without_parts(rows):
+            key = kind_of(row), row.form, row.inputs, row.discloses, row.when
             groups.setdefault(key, []).append(row)
         for group in groups.values():
             row = group[0]
@@ -147,20 +101,11 @@ class _Writer:
             yield f"{self.what(group)} {self.data(row)}" + (f", {often}" if often else "")
 
     def what(self, rows: Group) -> str:
-        """Return what is learned by rows of one kind."""
-        row, kinds = rows[0], [row.payload for row in rows]
-        kind = row.what
-        if row.sender is None and kind in TOGETHER:
-            return TOGETHER[kind] + ", which depends on"
-        if kind == What.SIZE:
-            return f"{sizes_of(kinds, self.names.of(row.sender))}, which depends on"
-        if kind in KINDS:
-            bounds = f" ({listed(row.guards)})" if kind == What.MATCH and row.guards else ""
-            return KINDS[kind].format(self.names.of(row.sender)) + f"{bounds}, which depends on"
-        if row.form != "plain":
-            way = PROTECTED.get(row.form, "open")
-            return f"{protected(row.form, kinds)}, which it can {way}, made of"
-        return amounts(kinds) + (" made of" if kind in VALUES else f" ({quoted(kind)}) made of")
+        """Return what is learned by rows of one kind, up to whose data it is of."""
+        row = rows[0]
+        if row.what in KINDS or row.what == What.SIZE:
+            return f"{self.content(rows)}, which depends on"
+        return f"{self.content(rows)}{'' if row.form == 'plain' else ','} made of"
 
     def data(self, row: DisclosureRow) -> str:
         """Return whose data something is made of, the receiver's own and what it knew included."""
@@ -212,32 +157,6 @@ def _except(rows: Iterable[DisclosureRow]) -> str:
     kinds = {row.what for row in rows}
     found = [text for what, text in EXCEPTIONS.items() if what in kinds]
     return f", except {listed(found)}" if found else ""
-
-
-def _without_parts(rows: Group) -> Group:
-    """Return the rows without the shares of values that other rows of the line reveal.
-
-    Where one party sends more shares than values of the type are revealed, all shares stay.
-    """
-    opened = [row for row in rows if row.form == "plain" and row.what == What.REVEAL]
-    reveals = Counter((row.payload, row.when) for row in opened)
-    owners = {(row.payload, row.when, row.inputs, row.discloses) for row in opened}
-    sent = Counter((row.payload, row.when, row.sender) for row in rows if row.form == "share")
-
-    def is_part(row: DisclosureRow) -> bool:
-        same = row.payload, row.when
-        return (
-            row.form == "share"
-            and sent[*same, row.sender] <= reveals[same]
-            and any(
-                (payload, when) == same
-                and set(row.inputs) <= set(inputs)
-                and set(row.discloses) <= set(discloses)
-                for payload, when, inputs, discloses in owners
-            )
-        )
-
-    return [row for row in rows if not is_part(row)]
 
 
 def _capital(text: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from mplang_analysis.html_page import SVG_STYLE
-from mplang_analysis.text_cells import width
+from mplang_analysis.text_cells import cut_end, width
 
 CELL, SIZE = 7.2, 12
 """Width of a character and size of the font, in pixels; texts are stretched to fit."""
@@ -20,6 +21,11 @@ INK, PALE, DARK = "currentColor", "#8888", "#222222"
 COLORS = ("#cfe2ff", "#ffe5b4", "#d1f0d1", "#f5d0e6", "#e2d9f3", "#fff3b0", "#c8f1f1", "#f6d5c5")
 HOST = "#eeeeee"
 """Fill colors of parties, which repeat, and of the host."""
+
+
+def color_of(name: str, parties: Sequence[str]) -> str:
+    """Return the fill color of a party, or of who is none, as the host."""
+    return COLORS[parties.index(name) % len(COLORS)] if name in parties else HOST
 
 
 def element(label: str, name: str, wide: float, high: float, body: str) -> str:
@@ -80,9 +86,31 @@ def polygon(corners: list[tuple[float, float]], color: str) -> str:
     return f'<polygon points="{points}" fill="{color}"/>'
 
 
-def box(x: float, y: float, wide: float, high: float, color: str) -> str:
+def box(x: float, y: float, wide: float, high: float, color: str, edge: str = "") -> str:
     """Return a filled box with round corners."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="4" fill="{color}" '
-        f'stroke="{PALE}"/>'
+        f'stroke="{edge or PALE}"/>'
+    )
+
+
+def dashed(x: float, y: float, wide: float, high: float) -> str:
+    """Return the dashed edge of a box, as of what is protected."""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="4" fill="none" '
+        f'stroke="{INK}" stroke-width="1.5" stroke-dasharray="6 3"/>'
+    )
+
+
+def fitted(shown: str, wide: float) -> str:
+    """Return the begin of a text that is at most some pixels wide."""
+    return cut_end(shown, max(int(wide / CELL), 1))
+
+
+def tint(x: float, y: float, wide: float, high: float, color: str) -> str:
+    """Return a box that is a little colored, with a bar at its left."""
+    rest = f'y="{y:g}" height="{high:g}" fill="{color}"'
+    return (
+        f'<rect x="{x:g}" width="{wide:g}" {rest} fill-opacity="0.12"/>'
+        f'<rect x="{x:g}" width="4" {rest}/>'
     )

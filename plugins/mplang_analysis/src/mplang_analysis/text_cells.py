@@ -38,6 +38,37 @@ def cut(text: str, most: int) -> str:
     return "…" + kept
 
 
+def cut_end(text: str, most: int) -> str:
+    """Return the begin of a text, at most some columns wide.
+
+    Example:
+        >>> cut_end("return mp.reveal(loss)", 10)
+        'return mp…'
+    """
+    if width(text) <= most:
+        return text
+    kept = ""
+    for char in text:
+        if width(kept) + _width(char) >= most:
+            break
+        kept += char
+    return kept + "…"
+
+
+def wrap_most(text: str, columns: int, most: int) -> list[str]:
+    """Return the lines of a text as :func:`wrap` does, but at most some, the last one cut.
+
+    Example:
+        >>> wrap_most("one two three four", 9, 1)
+        ['one two…']
+    """
+    lines = wrap(text, columns) if text else []
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    return [*lines[: most - 1], cut_end(f"{last}…", columns)]
+
+
 def pad(text: str, columns: int) -> str:
     """Return a text with blanks up to a width."""
     return text + " " * (columns - width(text))

@@ -368,7 +368,8 @@ def run(
         str | None, typer.Option(help="standard or launch; what the backend prefers.")
     ] = None,
     trace: Annotated[
-        str | None, typer.Option(help="Write what took how long at each party, for Perfetto.")
+        str | None,
+        typer.Option(help="Write what took how long: FILE.html, FILE.svg, or for Perfetto."),
     ] = None,
     catalogue: Annotated[
         str | None,
@@ -426,7 +427,8 @@ def _traced(host: SimpHost, path: str | None) -> Iterator[None]:
             yield
         finally:
             recording.save(path)
-            typer.echo(f"{path}: {recording!r}; ui.perfetto.dev shows it", err=True)
+            shows = "a browser" if path.lower().endswith((".html", ".svg")) else "ui.perfetto.dev"
+            typer.echo(f"{path}: {recording!r}; {shows} shows it", err=True)
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -28,7 +28,7 @@ from mplang_analysis import (
     queries,
     ranges,
 )
-from mplang_analysis.ext import Part, isolated, quoted, quoted_line
+from mplang_analysis.ext import Part, in_curly_quotes, isolated, quoted, quoted_line
 
 from mplang_core import MPType, Program
 from mplang_core.ext import MPLangError, printable, unpack
@@ -37,7 +37,6 @@ from mplang_policy.budgets import Amount
 from mplang_policy.decision import Decision
 from mplang_policy.request import describe
 
-QUOTES = r"\u201c", r"\u201d"
 LINES = "Its source lines"
 ABOUT_LINES = (
     "That is what {} says stands there. What runs is what the digest is of, whatever its lines "
@@ -281,7 +280,8 @@ class Review(Report):
         if not known:
             return [Paragraphs(["The program does not tell the text of its lines."], LINES)]
         rows = [
-            [quoted_line(where), quoted(name, None), _line(text)] for where, name, text in known
+            [quoted_line(where), quoted(name, None), in_curly_quotes(text)]
+            for where, name, text in known
         ]
         table = TextTable(LINES, ["line", "function", "text"], rows)
         return [table, Paragraphs([ABOUT_LINES.format(self.asked.coordinator)])]
@@ -315,11 +315,6 @@ class Review(Report):
 
 
 GUARD_COLUMNS = ("to", "at least", "share", "tells", "by", "filtered by", "matched by")
-
-
-def _line(text: str) -> str:
-    """Return the text of a line in quotes that hardly any line has, so that it stays readable."""
-    return f"“{printable(text).replace('“', QUOTES[0]).replace('”', QUOTES[1])}”"
 
 
 def _tried(way: Any, program: Program) -> Any:

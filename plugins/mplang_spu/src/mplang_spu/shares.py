@@ -54,6 +54,12 @@ class SpuShare:
             )
         return found
 
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes; as its type says where another process has the data."""
+        chunks = self.chunks
+        return sum(map(len, chunks)) if isinstance(chunks, tuple | list) else self.type.nbytes
+
     def block(self, at: int, size: int) -> memoryview:
         """Return the data of some elements, which are in one chunk.
 

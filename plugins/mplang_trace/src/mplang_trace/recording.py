@@ -6,16 +6,21 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mplang_analysis.ext import sections
+from mplang_analysis import Link
+from mplang_analysis.ext import Part, page, sections
 
+from mplang_core import Program
 from mplang_core.ext import ConfigError, ObservedHost, SimpHost
+from mplang_trace.lines import LineUses, lines_of
+from mplang_trace.nesting import within
 from mplang_trace.recording_view import SpanList, parts_of
 from mplang_trace.spans import LinkUse, Span, SpanRecorder
+from mplang_trace.timeline import Timeline, timeline_of
 
 MICRO = 1e6
 
@@ -50,12 +55,39 @@ class Recording:
         """Return the traffic of each link by ``(sender, receiver)``."""
         found: dict[tuple[int, int], LinkUse] = {}
         for span in self.spans:
-            if span.kind == "send" and span.party is not None:
-                link = span.party, int(span.facts["peer"])
+            if span.kind != "send" or span.party is None:
+                continue
+            link = span.party, int(span.facts["peer"])
+            if link[1] in range(len(self.names)):  # a remote party may tell any
                 before = found.get(link, LinkUse())
-                size = before.bytes + int(span.facts.get("bytes", 0))
-                found[link] = LinkUse(before.messages + 1, size)
+                found[link] = LinkUse(before.messages + 1, before.bytes + span.size)
         return found
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs that the host evaluated, each as often as it was."""
+        return [each for recorder in self._recorders for each in recorder.programs]
+
+    def timeline(self) -> Timeline:
+        """Return what each party computed, waited for and sent, and when, as a drawing."""
+        return timeline_of(self.names, within(self.spans))
+
+    def by_line(self, link: Link | Mapping[str, float] | None = None) -> LineUses:
+        """Return what each of the user's lines took, as bars and as a table.
+
+        Args:
+            link: a network, as :func:`mplang_core.analysis.costs` takes it, such as ``"lan"``: then
+                what was to be expected stands beside it. To tell that takes seconds.
+
+        Raises:
+            ConfigError: there is no such network.
+        """
+        return lines_of(self.names, within(self.spans), self.programs, link)
+
+    def to_html(self) -> str:
+        """Return a page of its own, which loads nothing: timeline, lines and traffic."""
+        body = "".join(f"<section>{part.html()}</section>" for part in self._parts())
+        return page("Recording", body)
 
     def to_json(self) -> dict[str, Any]:
         """Return the recording as a Chrome trace, which Perfetto reads."""
@@ -71,8 +103,20 @@ class Recording:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the Chrome trace to a file; ui.perfetto.dev shows it."""
-        Path(path).write_text(json.dumps(self.to_json()), encoding="utf-8")
+        """Write the recording to a file.
+
+        Args:
+            path: by its end it is a page (``.html``), the timeline (``.svg``), or else a Chrome
+                trace, which ui.perfetto.dev shows.
+        """
+        match Path(path).suffix.lower():
+            case ".html":
+                text = self.to_html()
+            case ".svg":
+                text = self.timeline().svg()
+            case _:
+                text = json.dumps(self.to_json())
+        Path(path).write_text(text, encoding="utf-8")
 
     def _labels(self, lanes: dict[tuple[int, int], int]) -> Iterator[dict[str, Any]]:
         for pid in range(len(self.names) + 1):
@@ -87,8 +131,13 @@ class Recording:
         parties = f"{len(self.names)} parties and the host"
         return f"<Recording of {len(self.spans)} spans of {parties}{lost}>"
 
+    def _parts(self) -> Sequence[Part]:
+        drawn: list[Part] = [self.timeline()] if self.spans else []
+        shown = parts_of(self.names, self.spans, self.links(), self.dropped)
+        return [*drawn, *self.by_line().parts(), *shown]
+
     def _repr_html_(self) -> str:
-        return sections(parts_of(self.names, self.spans, self.links(), self.dropped))
+        return sections(self._parts())
 
 
 def _pid(span: Span) -> int:

@@ -1,12 +1,11 @@
-"""Display of a recording: its programs, the user's lines, and the traffic."""
+"""Display of a recording: its spans, its programs, and the traffic."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from mplang_analysis import Paragraphs, Rows, TextTable
-from mplang_analysis.ext import Part, quoted_line
+from mplang_analysis.ext import Part
 
 from mplang_trace.spans import LinkUse, Span
 
@@ -46,7 +45,7 @@ def parts_of(
     links: Mapping[tuple[int, int], LinkUse],
     dropped: int,
 ) -> Sequence[Part]:
-    """Return what is shown of a recording: the longest lines first, and nothing of the data.
+    """Return tables of the programs and links of a recording.
 
     Args:
         names: the names of the parties.
@@ -65,40 +64,12 @@ def parts_of(
         for (sender, receiver), use in links.items()
     ]
     advice = (
-        "recording.save('out.json') writes a trace for ui.perfetto.dev; recording.spans has all."
+        "recording.save('out.json') writes a trace for ui.perfetto.dev, 'out.html' this page; "
+        "recording.spans has all."
     )
     lost = f"{dropped:,} more spans were dropped." if dropped else ""
     return [
         TextTable("Programs", ["program", "seconds", ""], programs, failed),
-        TextTable("Lines", ["line", "ops", *names], _lines(spans, len(names))),
         TextTable("Links", ["from", "to", "messages", "bytes"], traffic),
         Paragraphs([advice, *([lost] if lost else [])]),
     ]
-
-
-def _lines(spans: Sequence[Span], parties: int) -> list[list[str]]:
-    """Return the seconds of each party per line: of outermost ops, the longest lines first."""
-    seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * parties)
-    ops: dict[str, dict[str, None]] = defaultdict(dict)
-    for span in _outermost(spans):
-        line = str(span.facts.get("line", ""))
-        if span.party is not None and line:
-            seconds[line][span.party] += span.duration
-            ops[line][span.name] = None
-    ordered = sorted(seconds.items(), key=lambda item: -max(item[1]))
-    return [
-        [quoted_line(line), ", ".join(ops[line]), *(f"{each:.3f}" for each in took)]
-        for line, took in ordered
-    ]
-
-
-def _outermost(spans: Sequence[Span]) -> list[Span]:
-    """Return the ops that are in no other op of their party and thread; by their start."""
-    ends: dict[tuple[int | None, int], float] = {}
-    outermost = []
-    for span in spans:
-        key = span.party, span.thread
-        if span.kind == "op" and span.begin >= ends.get(key, 0.0):
-            ends[key] = span.end
-            outermost.append(span)
-    return outermost

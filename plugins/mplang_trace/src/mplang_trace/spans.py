@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from mplang_core import Program
 from mplang_core.ext import Operation
 
 MOST = 100_000  # spans that a recorder keeps
@@ -53,6 +54,12 @@ class Span:
         """The end in seconds since 1970."""
         return self.begin + self.duration
 
+    @property
+    def size(self) -> int:
+        """The size of its message in bytes; 0 for none, or where a party tells no number."""
+        size = self.facts.get("bytes", 0)
+        return max(size, 0) if isinstance(size, int) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
@@ -78,6 +85,7 @@ class SpanRecorder:
     Attributes:
         spans: the completed spans.
         dropped: the number of discarded spans.
+        programs: the programs that the host evaluated.
     """
 
     def __init__(self, party: int | None, run: str, most: int = MOST) -> None:
@@ -85,6 +93,7 @@ class SpanRecorder:
         self.run = run
         self.spans: list[Span] = []
         self.dropped = 0
+        self.programs: list[Program] = []
         self._most = most
         self._open: list[tuple[Operation, float]] = []
 
@@ -104,9 +113,10 @@ class SpanRecorder:
             self._close(failed=1)
 
     @contextlib.contextmanager
-    def program(self, name: str) -> Iterator[None]:
+    def program(self, program: Program) -> Iterator[None]:
         """Record a program that is evaluated inside of ``with``."""
-        with self._during(name, "program", {}):
+        self.programs.append(program)
+        with self._during(program.name, "program", {}):
             try:
                 yield
             finally:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from mplang_analysis.graph_builder import view_of
 from mplang_analysis.graph_parts import Node
-from mplang_analysis.line_texts import line_text
+from mplang_analysis.line_texts import texts_by_line
 from mplang_analysis.party_names import PartyNames, names_of, quoted, quoted_line
 from mplang_analysis.report import Paragraphs, Part, TextTable, sections
 from mplang_core import CompiledFunction, Program, TracedFunction, verify
@@ -51,7 +51,7 @@ def _traced(function: TracedFunction) -> list[Part]:
 
 def _parts(program: Program, names: Sequence[str]) -> list[Part]:
     verify(program)
-    sources = _sources(program)
+    sources = {line: text for line, text in texts_by_line(program).items() if text}
     view = view_of(program)
     party = PartyNames(view.parties, tuple(names))
     who = ", ".join(party.of(rank) for rank in view.parties)
@@ -94,10 +94,3 @@ def _who(nodes: Sequence[Node], party: PartyNames) -> str:
 def _what(node: Node, party: PartyNames) -> str:
     ways = [f"{party.of(frm)} → {party.of(to)}" for to, frm in node.routing if to != frm]
     return ", ".join(ways) if node.kind == "move" and ways else node.label
-
-
-def _sources(program: Program) -> dict[str, str]:
-    """Return the texts of the lines of a program, as far as they are known."""
-    lines = {op.location for op in program.graph.walk() if op.location is not None}
-    texts = ((str(line), line_text(line).text) for line in lines)
-    return {line: text for line, text in texts if text}
