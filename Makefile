@@ -17,6 +17,7 @@ PIP := --quiet --disable-pip-version-check --no-compile -c constraints.txt
 BUILD := hatchling hatch-fancy-pypi-readme editables setuptools
 STAMP := $(VENV)/.installed
 # What is uploaded; the examples are built beside it, for their tests.
+DOCUMENTS = $$(git ls-files '*.md')
 PUBLISHED := . $(STUBS) $(foreach p,$(PLUGINS),plugins/$(p))
 # More than two cores have, since tests of workers wait a part of their time; with four, some wait too long.
 JOBS ?= 3
@@ -197,6 +198,7 @@ $(VENV)/.docs: $(STAMP)
 
 lint: setup ## change: format, style, types, spelling, layers, public names, waiting in tests, costs
 	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --check --line-length 76 $(DOCUMENTS)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/codespell .

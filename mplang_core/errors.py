@@ -69,7 +69,7 @@ class MPLangError(Exception):
 
     def __init__(self, *args: object, code: str = "", **kwargs: typing.Any) -> None:
         super().__init__(*args, **kwargs)
-        self.code = code if CODE.fullmatch(code) else self.code  # it may come from a peer
+        self.code = code if CODE.fullmatch(str(code)) else self.code  # a peer may say anything
         if self.code:
             self.add_note(f"mplang explain {self.code}")
 
