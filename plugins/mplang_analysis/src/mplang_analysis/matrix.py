@@ -66,8 +66,8 @@ def matrix_of(title: str, rows: Sequence[DisclosureRow], names: PartyNames) -> M
         >>> rows = mp.analysis.disclosure(program).rows
         >>> print(matrix_of("demo", rows, PartyNames((0, 1), ("shop", "bank"))))
         Who learns what of whose data by demo
-                     shop      bank        the host
-        shop's data  its own   3 numbers   nothing
+                     shop     bank       the host
+        shop's data  its own  3 numbers  nothing
     """
     return _Builder(rows, names).matrix(quoted(title))
 

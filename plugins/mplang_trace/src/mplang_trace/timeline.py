@@ -51,11 +51,10 @@ def timeline_of(names: Sequence[str], spans: Sequence[Span]) -> Timeline:
         >>> print(timeline_of(["bank", "shop"], spans).text(40))
         250 ms, each character 8.6 ms
         bank ops   █████████████████████████████
-             sends
         shop ops   ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
              sends
-        █ computes, ░ waits for another party,
-        ▁ to █ messages sent, 0 at most
+        █ computes, ░ waits for another party, ▁
+        to █ messages sent, 0 at most
     """
     zero = min((span.begin for span in spans), default=0.0)
     seconds = max((span.end - zero for span in spans), default=0.0)
