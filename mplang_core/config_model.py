@@ -33,6 +33,7 @@ class StrictModel(BaseModel):
         >>> Limits(minutes=5)
         Traceback (most recent call last):
         mplang_core.errors.ConfigError: Limits: field 'minutes': Extra inputs are ... got 5
+        mplang explain C001
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

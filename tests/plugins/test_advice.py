@@ -27,7 +27,6 @@ TYPED: dict[str, list[str]] = {
     "mp.compile(fn)": [],
     "mp.compile(fn, *args, cluster_spec=cluster)": [],
     "mp.compile(fn, *args, cluster_spec=…)": ["cluster"],
-    "mp.device('P0')": [],
     "mp.device(...)": ["'P0'"],
     "mp.device(...)(mp.registry.get(□))(fn, x)": ["'P0'", "'jax.compile'"],
     "mp.device(□)": ["'P0'"],
@@ -68,7 +67,64 @@ FOURIER = REMEDIES + "test_a_fourier_transform_by_its_matrix_is_that_of_numpy"
 FOLLOWED = "plugins/mplang_policy/tests/test_advice_followed.py::"
 FOLLOWED += "test_a_refused_program_that_follows_the_advice_is_permitted"
 FUNCTIONS = "plugins/mplang_he/tests/test_functions.py::"
+IN_CALLS = "tests/semantics/test_mistakes_in_jax.py::test_a_device_that_is_no_name"
+IN_JAX: tuple[str, ...] = (
+    "jax.lax.fori_loop(0, n, lambda i, x: x + i, x)",
+    "jax.random.normal(jax.random.key(0), (3,))",
+    "jax.vmap(fn)(x)",
+    "jnp.asarray([1, 2, 3])",
+    "jnp.concatenate([x, y])",
+    "jnp.exp(x)",
+    "jnp.isnan(x)",
+    "jnp.maximum(a, b)",
+    "jnp.minimum(a, b)",
+    "jnp.nan_to_num(x)",
+    "jnp.roll(x, 1)",
+    "jnp.sort(x)",
+    "jnp.stack([x, y])",
+    "jnp.where(jnp.arange(x.size) < n, x, 0)",
+    "jnp.where(x > 0, x, 0)",
+    "x.astype(int)",
+    "x.astype(jnp.float32)",
+)
+IN_TABLES: tuple[str, ...] = (
+    "t.a.cases((1, 'one'), else_='other')",
+    "t.a.cast('float64')",
+    "t.a.cast('string')",
+    "t.a.first()",
+    "t.a.isin(['x', 'y'])",
+    "t.a.max()",
+    "t.a.mean()",
+    "t.a.sum()",
+    "t.a.upper()",
+    "t.count()",
+    "t.distinct()",
+    "t.filter(...)",
+    "t.filter(t.a > 1)",
+    "t.group_by('a')",
+    "t.join(u, 'key')",
+    "t.join(u, t.a == u.b)",
+    "t.limit(5)",
+    "t.mutate(...)",
+    "t.mutate(twice=t.a * 2)",
+    "t.order_by('a')",
+    "t.pivot_longer(...)",
+    "t.pivot_wider(names_from='a', values_from='b', names=['x', 'y'])",
+    "t.schema()",
+    "t.select('a')",
+    "t.select(...)",
+    "t.union(u)",
+)
 ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(
+        IN_JAX, "tests/semantics/test_mistakes_in_jax.py::test_a_mistake_and_its_remedy"
+    ),
+    **dict.fromkeys(
+        IN_TABLES,
+        "tests/semantics/test_mistakes_with_tables.py::test_a_mistake_with_a_table_and_its_remedy",
+    ),
+    "mp.device('P0')(fn)(x)": IN_CALLS,
+    "mp.put('P0', x)": IN_CALLS,
     "mp.device(□)(function)(x)": FUNCTIONS + "test_what_is_sealed_for_no_function_is_refused",
     "mp.put(…, x, range=(low, high))": FUNCTIONS + "test_floats_without_a_range_are_refused",
     "mp.dataset(□, □, □)": FOLLOWED,

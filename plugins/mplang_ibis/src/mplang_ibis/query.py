@@ -222,6 +222,7 @@ def admit(sql: str, names: Collection[str]) -> None:
         >>> admit("SELECT * FROM read_csv('secret.csv')", ["x"])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         mplang_core.errors.AdmissionError: ... may not run at a party: the table function read_csv
+        mplang explain A005
     """
     with _without_data() as con:
         admit_on(con, sql, names)

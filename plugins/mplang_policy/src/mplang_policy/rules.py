@@ -78,6 +78,7 @@ class Rules:
             >>> Rules.of({"a.cedar": "permit (principal, action, resource) when { context.x };"})
             Traceback (most recent call last):
             mplang_core.errors.ConfigError: a.cedar:1: ... attribute `x` ... not found
+            mplang explain C012
         """
         found = [each for file, text in files.items() for each in read_statements(file, text)]
         statements = {f"rule{i}": each for i, each in enumerate(found)}

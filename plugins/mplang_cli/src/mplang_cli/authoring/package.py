@@ -139,6 +139,7 @@ def check_name(name: str) -> None:
         >>> check_name("My-Ops")
         Traceback (most recent call last):
         mplang_core.errors.ConfigError: a plugin's name is ... got 'My-Ops'; try 'my_ops'
+        mplang explain C006
     """
     likely = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     likely = re.sub(r"^(mplang_)+", "", likely)
