@@ -207,7 +207,7 @@ class PluginManager:
         return [
             (entry, record)
             for entry, record in self._index()
-            if (record.group, record.name) == (group, name) and record.status != "disabled"
+            if record.name == name and record.group == group and record.status != "disabled"
         ]
 
     def _load(self, entry: EntryPoint, record: PluginRecord) -> None:
