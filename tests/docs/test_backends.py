@@ -10,6 +10,7 @@ import re
 
 import pytest
 import yaml
+from quoted import assert_quoted, quotes_in
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "mplang_grpc"
@@ -18,7 +19,7 @@ OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 README = (ROOT / "plugins" / "mplang_http" / "README.md").read_text(encoding="utf-8")
 WORKER = (ROOT / "plugins" / "mplang_worker" / "README.md").read_text(encoding="utf-8")
-QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+QUOTES = quotes_in(TEXT)
 
 
 def rows(text, columns):
@@ -30,12 +31,8 @@ def rows(text, columns):
 
 @pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
 def test_quotes_are_of_the_example(file, quote):
-    """They stand there, line by line and in that order; `# …` stands for what is left out."""
     path = EXAMPLE / file if "/" in file else EXAMPLE / "src" / "mplang_grpc" / file
-    source = path.read_text(encoding="utf-8")
-    for part in quote.split("# …\n"):
-        assert part in source
-        source = source.partition(part)[2]
+    assert_quoted(quote, path.read_text(encoding="utf-8"))
 
 
 def test_all_quotes_were_found():
