@@ -10,6 +10,7 @@ import re
 
 import pytest
 import yaml
+from quoted import assert_quoted, quotes_in
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "mplang_grpc"
@@ -18,7 +19,7 @@ OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 README = (ROOT / "plugins" / "mplang_http" / "README.md").read_text(encoding="utf-8")
 WORKER = (ROOT / "plugins" / "mplang_worker" / "README.md").read_text(encoding="utf-8")
-QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+QUOTES = quotes_in(TEXT)
 
 
 def rows(text, columns):
@@ -28,20 +29,10 @@ def rows(text, columns):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found.splitlines()]
 
 
-def unwrapped(code):
-    """Return code without what depends on the width of lines: spaces, comments, last commas."""
-    code = re.sub(r" *# .*", "", code)
-    return re.sub(r",(?=[)\]}])", "", "".join(code.split()))
-
-
 @pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
 def test_quotes_are_of_the_example(file, quote):
-    """They stand there in that order, in narrower lines; `# …` stands for what is left out."""
     path = EXAMPLE / file if "/" in file else EXAMPLE / "src" / "mplang_grpc" / file
-    source = unwrapped(path.read_text(encoding="utf-8"))
-    for part in map(unwrapped, quote.split("# …\n")):
-        assert part in source
-        source = source.partition(part)[2]
+    assert_quoted(quote, path.read_text(encoding="utf-8"))
 
 
 def test_all_quotes_were_found():

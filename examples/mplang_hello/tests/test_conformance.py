@@ -112,7 +112,9 @@ class TestHalf(TypeSuite):
     kinds = kit.tensor_types().map(HalfType)
 
     def values(self, kind):
-        return st.builds(Half, st.just(kind), st.binary(min_size=kind.nbytes, max_size=kind.nbytes))
+        size = kind.nbytes
+        data = st.binary(min_size=size, max_size=size)
+        return st.builds(Half, st.just(kind), data)
 
 
 class TestRate(AttributeSuite):

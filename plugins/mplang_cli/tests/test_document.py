@@ -10,26 +10,23 @@ import re
 
 import pytest
 from mplang_cli.cli import app
+from quoted import assert_quoted, quotes_in
 from typer.testing import CliRunner
 
 ROOT = pathlib.Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "mplang_hello"
 TEXT = (ROOT / "docs" / "authoring.md").read_text(encoding="utf-8")
-QUOTES = re.findall(r"^```py\n# (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+QUOTES = quotes_in(TEXT)
 
 
 @pytest.mark.parametrize(("file", "quote"), QUOTES, ids=[file for file, _ in QUOTES])
 def test_quotes_are_of_the_example(file, quote):
-    """They stand there, line by line and in that order; `# …` stands for what is left out."""
     package, _, name = file.rpartition("/")
     package = package if package.startswith("mplang_") else "mplang_hello"
     path = EXAMPLE.parent / package / "src" / package / name
     path = EXAMPLE / file if file.startswith("tests/") else path
     path = ROOT / file if file.startswith("plugins/") else path
-    source = path.read_text(encoding="utf-8")
-    for part in quote.split("# …\n"):
-        assert part in source
-        source = source.partition(part)[2]
+    assert_quoted(quote, path.read_text(encoding="utf-8"))
 
 
 def test_all_quotes_were_found():

@@ -60,13 +60,13 @@ class GrpcCommunicator(CommunicatorBase):
         self._peers = {rank: Client(rank, at) for rank, at in others if rank != self.rank}
 
     def _send(self, to_rank: int, key: str, data: Any) -> int:
-        """Send a value; it is in the other party's mailbox when this returns."""
+        """Send a value, and return once it is in the other's mailbox."""
         message = wire.Send(self.rank, key, wire.pack(data))
         self._peers[to_rank].ask(message, self.timeout)
         return size_of(data)
 
     def abort(self, run: str, reason: str) -> None:
-        """End all waiting in a run, at all parties; who is lost is not waited for."""
+        """End all waiting in a run at all parties, but for lost ones."""
         self.stop(run, reason)
         for peer in self._peers.values():
             peer.start(wire.Abort(run, reason), self.timeout)
@@ -74,7 +74,8 @@ class GrpcCommunicator(CommunicatorBase):
     def _sent(self, message: wire.Send) -> None:
         if message.sender not in self._peers:
             raise CommError(f"there is no party {message.sender} among {self.world_size}")
-        self.deliver(message.sender, message.key, wire.unpack(message.value))
+        value = wire.unpack(message.value)
+        self.deliver(message.sender, message.key, value)
 
     def _aborted(self, message: wire.Abort) -> None:
         self.stop(message.run, message.reason)

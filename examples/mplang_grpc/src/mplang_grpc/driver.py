@@ -119,8 +119,10 @@ class SimpGrpcDriver(ObservedHost):
             wait(futures, return_when="FIRST_EXCEPTION")
         finally:
             if not all(future.done() and future.exception() is None for future in futures):
-                self._generation += 1  # what kernels keep is out of step now
-                self._tell(wire.Abort(run, "another party failed, or the host was interrupted"))
+                # what kernels keep is out of step now
+                self._generation += 1
+                reason = "another party failed, or the host was interrupted"
+                self._tell(wire.Abort(run, reason))
                 wait(futures, timeout=GRACE)
             wait(self._tell(wire.End(run)), timeout=GRACE)
         return [outcome_of(future) for future in futures]

@@ -33,7 +33,8 @@ def pack(value: Any) -> Value:
         return value
     kind = type_of(value)
     header, buffers = codec.encode(kind, value)
-    return Packed(str(kind), dict(header), [memoryview(part) for part in buffers])
+    views = [memoryview(part) for part in buffers]
+    return Packed(str(kind), dict(header), views)
 
 
 def unpack(value: Value) -> Any:

@@ -102,7 +102,7 @@ class Party:
 
 @functools.lru_cache(maxsize=256)
 def _read(data: bytes) -> Program:
-    """Read a program: nothing in it is believed, types and masks are inferred again."""
+    """Read a program, and infer its types and masks again."""
     program = from_bytes(data)
     verify(program)
     return program

@@ -66,9 +66,10 @@ def _infer(op: Operation, world: Mask) -> Sequence[MPType]:
 
 class _Broadcast(Communicates, Forwards):
     def messages(self, op: Operation, world: Mask) -> Sequence[Message]:
-        """One message from the root to each other party: disclosure and costs count them."""
+        """Return one message from the root to each other party."""
         root = op.attrs["root"]
-        return [Message(root, rank, operand=0) for rank in world - Mask.of(root)]
+        others = world - Mask.of(root)
+        return [Message(root, rank, operand=0) for rank in others]
 
     def sources(self, op: Operation, output: int) -> Sequence[int]:
         """The result is a copy of the operand."""
@@ -91,7 +92,8 @@ def send_or_receive(ctx: KernelContext, x: Any, *, root: int) -> Any:
     """The root sends, the others receive."""
     me, comm = ctx.interpreter.rank, ctx.interpreter.communicator
     if me != root:
-        return received(comm.recv(root, ctx.key), root, operand_types(ctx.op)[0].base)
+        kind = operand_types(ctx.op)[0].base
+        return received(comm.recv(root, ctx.key), root, kind)
     for rank in range(ctx.interpreter.world_size):
         if rank != root:
             comm.send(rank, ctx.key, x)

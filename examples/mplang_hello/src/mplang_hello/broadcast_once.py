@@ -34,4 +34,5 @@ def broadcast_once(program: Program) -> Program:
     if not same:
         return program
     outputs = [same.get(value, value) for value in graph.outputs]
-    return Program(program.name, program.mask, Graph(graph.inputs, ops, outputs))
+    once = Graph(graph.inputs, ops, outputs)
+    return Program(program.name, program.mask, once)

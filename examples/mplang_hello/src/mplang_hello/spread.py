@@ -16,8 +16,9 @@ GIVES = TableType((("var", "double"),))
 
 
 def _guarding(op: Operation) -> Guarding:
-    """Return by which column it counts units, and what the other one is used for."""
-    return Guarding([op.attrs["unit"]], {op.attrs["column"]: ["var"]}, op.attrs["k"])
+    """Return the column of units, and what the other one is used for."""
+    uses = {op.attrs["column"]: ["var"]}
+    return Guarding([op.attrs["unit"]], uses, op.attrs["k"])
 
 
 @simple_op(

@@ -82,7 +82,8 @@ def _encode(value: Summary) -> tuple[Mapping[str, Any], Sequence[bytes]]:
 def _decode(
     kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | memoryview]
 ) -> Summary:
-    if header or [len(bytes(buffer)) for buffer in buffers] != [_NUMBERS.size]:
+    sizes = [len(bytes(buffer)) for buffer in buffers]
+    if header or sizes != [_NUMBERS.size]:
         raise ValueError(f"it is one buffer of {_NUMBERS.size} bytes")
     return Summary(cast(SummaryType, kind), *_NUMBERS.unpack(buffers[0]))
 

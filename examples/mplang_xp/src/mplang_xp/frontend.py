@@ -17,7 +17,7 @@ from mplang_core.ext import (
 
 
 def _understands(fn: Callable[..., Any], types: tuple[BaseType, ...]) -> bool:
-    """Say that a function is of this frontend if it names ``mplang_xp.xp``; never take others."""
+    """Return whether a function names ``mplang_xp.xp``."""
     return "mplang_xp" in packages_of(fn)
 
 
