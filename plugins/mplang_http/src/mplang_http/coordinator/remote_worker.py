@@ -418,7 +418,8 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
         if isinstance(error, MPLangError):
             raise
         raise RunError(
-            f"{worker.name} at {worker.address} returned an invalid response; is it an mplang worker?",
+            f"{worker.name} at {worker.address} returned an invalid response; is it an "
+            "mplang worker?",
             code="R018",
         ) from error
 
