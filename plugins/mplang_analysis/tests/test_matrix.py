@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import itertools
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
+from drawings import SVG, assert_drawn_apart, roots
 from mplang_analysis.html_page import ALERT
 from mplang_analysis.text_cells import width
 from rich.console import Console
 from shown_programs import HOSTILE, random_table, row, shown, table
 
 NOTHING = ("its own", "nothing", "nothing else")
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(params=shown())
@@ -138,32 +137,15 @@ def test_a_column_for_each_learner_where_they_fit_and_else_a_list():
 # -- as SVG
 
 
-def drawn(found):
-    """Return the matrix as a document, and as the two elements that a page chooses from."""
-    inline = ET.fromstring(f'<p xmlns="{SVG[1:-1]}">{found.matrix().html()}</p>')
-    return [ET.fromstring(found.matrix().svg().encode()), *inline]
-
-
 def test_nothing_overlaps_and_all_is_inside(found):
-    for root in drawn(found):
-        _, _, right, bottom = map(float, root.get("viewBox").split())
-        boxes = []
-        for each in root.findall(f"{SVG}text"):
-            x, y, size = (float(each.get(name)) for name in ("x", "y", "textLength"))
-            boxes.append((x, y - 9, x + size, y + 2))
-        for left, top, far, low in boxes:
-            assert 0 <= left < far <= right
-            assert 0 <= top < low <= bottom
-        for a, b in itertools.combinations(boxes, 2):
-            assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])
-        for rect in root.findall(f"{SVG}rect"):
-            assert float(rect.get("x")) + float(rect.get("width")) <= right
+    for root in roots(found.matrix()):
+        assert_drawn_apart(root)
 
 
 def test_what_is_learned_is_red_and_bold_and_has_a_bar(found):
     matrix = found.matrix()
     alerts = [text for texts in matrix.cells for text in texts if matrix.alert(text)]
-    for root in drawn(found):
+    for root in roots(matrix):
         red = [each for each in root.findall(f"{SVG}text") if each.get("fill") == ALERT]
         assert {each.get("font-weight") for each in red} <= {"bold"}
         words = re.sub(r"\s", "", "".join(each.text for each in red))

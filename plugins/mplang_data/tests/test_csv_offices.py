@@ -307,7 +307,7 @@ REFUSED = {
         "a;b;c\nx;1;2;3\ny;4;5;6\n",
         "its header has 3 names, and rows have 4 fields",
     ),
-    "a quote without end": ('a;b\n1;"2\n3;4\n', "a quote in it has no end"),
+    "a quote without end": ('a;b\n1;"2\n3;4\n', "unterminated quoted field"),
     "quotes behind backslashes": (
         'id,s\n1,"a \\"b\\" c"\n',
         "line 1 of its rows: a quote within a quoted field is not doubled",

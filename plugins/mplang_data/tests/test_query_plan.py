@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import xml.etree.ElementTree as ET
-
 import pytest
+from drawings import assert_drawn_apart, roots
 from mplang_analysis import QueryPlan, queries
 from mplang_analysis.ext import width
 
@@ -16,7 +14,6 @@ KNOWN = {
     "bank": {"ledger": {"columns": {"id": "int64", "pay": "double"}, "engine": "postgresql"}},
     "shop": {"sales": {"columns": {"who": "int64", "amount": "double"}}},
 }
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def sent() -> object:
@@ -84,19 +81,8 @@ def test_it_fits_a_terminal(columns):
 
 
 def test_nothing_overlaps_and_all_is_inside():
-    plan = plan_of(sent)
-    inline = ET.fromstring(f'<p xmlns="{SVG[1:-1]}">{plan.html()}</p>')
-    for root in (ET.fromstring(plan.svg().encode()), *inline):
-        _, _, right, bottom = map(float, root.get("viewBox").split())
-        boxes = []
-        for each in root.findall(f"{SVG}text"):
-            x, y, size = (float(each.get(name)) for name in ("x", "y", "textLength"))
-            boxes.append((x, y - 9, x + size, y + 2))
-        for left, top, far, low in boxes:
-            assert 0 <= left < far <= right
-            assert 0 <= top < low <= bottom
-        for a, b in itertools.combinations(boxes, 2):
-            assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])
+    for root in roots(plan_of(sent)):
+        assert_drawn_apart(root)
 
 
 def test_hostile_texts_are_no_markup():

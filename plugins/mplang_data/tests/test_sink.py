@@ -459,7 +459,7 @@ def test_a_key_may_be_printed_by_a_command(tmp_path):
     ("fields", "told"),
     [
         ({"folder": "s", "key_file": "k", "key_command": ["x"]}, "not both"),
-        ({"folder": "s", "key_file": "s/key"}, "lies in the folder"),
+        ({"folder": "s", "key_file": "s/key"}, "must be outside of"),
         ({"folder": "s", "key_file": "missing"}, "sink.key_file.*No such file"),
         ({"folder": "s", "key_file": "short"}, "has 5 bytes, of 32 or more"),
         ({"folder": "s", "key_command": ["false"]}, "does not print a key"),

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from drawings import SVG, assert_drawn_apart, roots
 from mplang_analysis.ext import width
 from mplang_cli.cli import app
 from mplang_testing import dialect
@@ -19,7 +20,6 @@ from typer.testing import CliRunner
 import mplang_core as mp
 
 X = np.arange(1000.0)
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def around(x):
@@ -144,28 +144,10 @@ def test_they_fit_a_terminal(recording, columns):
         assert shown == [line.rstrip() for line in lines]
 
 
-def roots(drawing):
-    """Return a drawing as a document, and as the two elements that a page chooses from."""
-    inline = ET.fromstring(f'<p xmlns="{SVG[1:-1]}">{drawing.html()}</p>')
-    return [ET.fromstring(drawing.svg().encode()), *inline]
-
-
 def test_all_is_inside_and_no_text_covers_another(recording):
     for each in (recording.timeline(), recording.by_line("lan").bars(), rounds(500).timeline()):
         for root in roots(each):
-            _, _, right, bottom = map(float, root.get("viewBox").split())
-            boxes = []
-            for text in root.findall(f"{SVG}text"):
-                x, y, size = (float(text.get(name)) for name in ("x", "y", "textLength"))
-                boxes.append((x, y - 9, x + size, y + 2))
-            for left, top, far, low in boxes:
-                assert 0 <= left < far <= right
-                assert 0 <= top < low <= bottom
-            for i, a in enumerate(boxes):
-                for b in boxes[i + 1 :]:
-                    assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])
-            for rect in root.findall(f"{SVG}rect"):
-                assert float(rect.get("x")) + float(rect.get("width")) <= right
+            assert_drawn_apart(root)
 
 
 @pytest.mark.parametrize("many", [1_300, 50_000])

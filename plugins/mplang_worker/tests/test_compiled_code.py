@@ -145,7 +145,7 @@ def test_the_section_has_what_its_protocol_asks_for(place):
     ("fields", "told"),
     [
         (7, "expected a folder, or its fields"),
-        ({"folder": "c", "key_file": "c/key"}, "key_file lies in the folder"),
+        ({"folder": "c", "key_file": "c/key"}, "key_file must be outside of"),
         ({"folder": "c", "size": 0}, "field 'size'"),
         ({"foldr": "c"}, "did you mean 'folder'"),
     ],

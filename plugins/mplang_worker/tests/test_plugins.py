@@ -294,7 +294,7 @@ def test_a_status_that_no_worker_tells_hides_no_other(answer, monkeypatch):
     monkeypatch.setattr(WorkerClient, "request", lambda self, *path: told[self.name])
     nodes = [{"name": name, "address": "http://127.0.0.1:1"} for name in told]
     first, second = cluster_status(mp.ClusterSpec(nodes))
-    assert first["why"] == "it answers as no worker of this version does"
+    assert first["why"] == "it returned a response that this version cannot read"
     assert second["state"] == "ready"
 
 

@@ -137,7 +137,7 @@ def test_a_worker_without_a_sink_says_so():
     ("sink", "told"),
     [
         ({"folder": "/dev/null/x"}, None),
-        ({"folder": "s", "key_file": "s/key"}, "lies in the folder"),
+        ({"folder": "s", "key_file": "s/key"}, "must be outside of"),
         ({"folder": "s", "size": 0}, "size"),
         ({"colour": "red"}, "colour"),
     ],

@@ -74,7 +74,8 @@ class CompiledCodeConfig(StrictModel):
         key = os.path.normpath(os.path.join(base, self.key_file or f"{target}.key"))
         if os.path.commonpath([target, key]) == target:
             raise ConfigError(
-                "key_file lies in the folder, whose writer would have both", code="C003"
+                "key_file must be outside of the folder, so that who writes there has no key",
+                code="C003",
             )
         return CompiledCodeConfig(**(self.model_dump() | {"folder": target, "key_file": key}))
 

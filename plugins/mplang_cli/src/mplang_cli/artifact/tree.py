@@ -100,7 +100,7 @@ class Tree(Data, frozen=True):
         order = list(range(sum(1 for _ in self.paths())))
         leaves, spec = flatten(self.build(order))
         if leaves != order or Tree.of(spec) != self:
-            raise ValueError(f"nobody nests like this: {str(self)[:200]}")
+            raise ValueError(f"its nesting cannot be rebuilt: {str(self)[:200]}")
         return len(order)
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ def check_quotes(rows: Buffer, options: CsvOptions) -> None:
         beside = beside[(beside >= 0) & (beside < len(text))]
         is_plain = is_plain and bool(np.isin(text[beside], around).all())
     if count % 2:
-        raise SourceError("a quote in it has no end")
+        raise SourceError("unterminated quoted field")
     if not is_plain:  # perhaps quotes within fields that have none around
         _check_slowly(rows, options)
 

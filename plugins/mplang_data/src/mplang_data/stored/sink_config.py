@@ -83,7 +83,9 @@ class SinkConfig(StrictModel):
         if self.key_file is not None:
             folder, file = os.path.realpath(self.folder), os.path.realpath(self.key_file)
             if os.path.commonpath([folder, file]) == folder:
-                raise ValueError("key_file lies in the folder, whose thief would have both")
+                raise ValueError(
+                    "key_file must be outside of the folder, so that its thief has no key"
+                )
         return self
 
     def at(self, folder: str) -> SinkConfig:

@@ -143,7 +143,7 @@ class ControlClient:
             refused = _REFUSED.decode(data).error
         except (msgspec.DecodeError, RecursionError):
             raise RunError(
-                f"{self._path} answers as no worker of this version does", code="C014"
+                f"{self._path} returned a response that this version cannot read", code="C014"
             ) from None
         raise RunError(f"the worker refuses it: {printable(refused.text)}", code="C014")
 
@@ -184,7 +184,8 @@ class RemoteControl:
             return msgspec.convert(rows, list[Row])
         except (msgspec.ValidationError, RecursionError):
             raise RunError(
-                f"{self._client.name} answers as no worker of this version", code="C014"
+                f"{self._client.name} returned a response that this version cannot read",
+                code="C014",
             ) from None
         finally:
             self._client.close()

@@ -119,5 +119,5 @@ def _clients(cluster: str, tls: str | None) -> list[WorkerClient]:
 
 def _failure(client: WorkerClient, error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
-        return f"{client.name} answers as no worker of this version does"
+        return f"{client.name} returned a response that this version cannot read"
     return str(error)

@@ -115,7 +115,7 @@ def cluster_status(
         except RunError as error:
             row["why"] = str(error)
         except (msgspec.ValidationError, RecursionError):
-            row["why"] = "it answers as no worker of this version does"
+            row["why"] = "it returned a response that this version cannot read"
         finally:
             client.close()
         rows.append(row)

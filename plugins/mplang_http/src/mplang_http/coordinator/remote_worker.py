@@ -410,7 +410,7 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
         What the action returns.
 
     Raises:
-        RunError: the worker answers as no worker does.
+        RunError: the worker returned an invalid response; is it an mplang worker?.
     """
     try:
         return action(worker)
@@ -418,7 +418,9 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
         if isinstance(error, MPLangError):
             raise
         raise RunError(
-            f"{worker.name} at {worker.address} answers as no worker does", code="R018"
+            f"{worker.name} at {worker.address} returned an invalid response; is it an "
+            "mplang worker?",
+            code="R018",
         ) from error
 
 

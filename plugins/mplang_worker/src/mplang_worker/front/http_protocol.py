@@ -214,7 +214,7 @@ class LimitedHttpProtocol(UvicornProtocol):
             self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes is not None and self._head_bytes > self._worker.limits.head:
-            self._send_error(431, "head", "the head is too large")
+            self._send_error(431, "head", "the request's head is too large")
 
     def on_message_begin(self) -> None:
         """Start the timer of a head."""
@@ -227,8 +227,8 @@ class LimitedHttpProtocol(UvicornProtocol):
         """Refuse a request by its head, before a route sees it."""
         size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
         if size > self._worker.limits.head:
-            self._send_error(431, "head", "the head is too large")
-            raise ValueError("the head is too large")
+            self._send_error(431, "head", "the request's head is too large")
+            raise ValueError("the request's head is too large")
         refused = self._refusal()
         if refused is not None:
             self._send_error(*refused)

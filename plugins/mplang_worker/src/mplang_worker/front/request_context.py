@@ -270,7 +270,11 @@ def _content_length(request: Request, limit: int) -> int:
     """Return the length of a body, after checks of its encoding and size."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
-        raise RequestError(415, "encoding", f"nothing is decompressed here, so no {encoding[:40]}")
+        raise RequestError(
+            415,
+            "encoding",
+            f"Content-Encoding {encoding[:40]} is not supported; send the body uncompressed",
+        )
     length = request.headers.get("content-length")
     if length is None or not length.isdecimal():
         raise RequestError(411, "length", "a body has a Content-Length")

@@ -349,7 +349,7 @@ class Link:
         assert isinstance(packed.body, np.ndarray)
         end = begin + size
         if not 0 < size <= CHUNK or end > packed.body.nbytes:
-            raise WireError("a piece that is too large", code="L005")
+            raise WireError("a frame is longer than a link takes", code="L005")
         yield from self._input.fill(packed.body.data[begin:end])
         if end < packed.body.nbytes:
             self._incoming[stream] = (key, packed, end)

@@ -124,7 +124,7 @@ class SessionRequest(msgspec.Struct, frozen=True):
         host, _ = split_address(party.address)
         if config.tls is None and not is_loopback(host):
             raise RequestError(
-                403, "no-peer", f"without tls a worker links to loopback only, not to {host}"
+                403, "no-peer", f"without tls, peers must be on loopback; got {host}"
             )
         if config.peers is None and party.name in config.coordinators:
             raise RequestError(403, "no-peer", f"{party.name} is a coordinator here, and no worker")
