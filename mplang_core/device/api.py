@@ -179,7 +179,8 @@ def put(target: str, x: Any, *, range: Any = None) -> Any:
             elements shows a :class:`mplang_core.errors.LiteralWarning`.
         range: ``(low, high)``, inclusive bounds of all elements. The holders check them before
             the move; a party with an element outside fails without disclosing the element.
-            :func:`mplang_analysis.ranges` uses the bounds.
+            :func:`mplang_analysis.ranges` uses the bounds. An argument of a program brings no
+            range: put it with one within the program.
 
     Returns:
         The same nest, on the device.

@@ -74,8 +74,9 @@ class WithoutData:
     def __bool__(self) -> bool:
         self._not_here(
             "the truth",
-            "for `if` use mp.uniform_cond, for `while` mp.while_loop, with data mp.fetch; `and`, "
-            "`or`, `not` of predicates are &, | and ~, and 0 < x < 9 is (0 < x) & (x < 9)",
+            "for `if` use mp.uniform_cond, or of a secret jnp.where in a function for its device, "
+            "for `while` mp.while_loop, with data mp.fetch; `and`, `or`, `not` of predicates are "
+            "&, | and ~, and 0 < x < 9 is (0 < x) & (x < 9)",
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
