@@ -217,7 +217,7 @@ def test_an_op_reads_no_data_set_that_its_program_does_not_name(workers, host):
         return mp.keep(mp.dataset("bank", "secret")), hidden()
 
     told = refused(host, hidden)
-    assert "party 0 failed in greedy.read_other" in told
+    assert "party bank failed in greedy.read_other" in told
     _, found = mp.evaluate(host, named)  # so it is not the op that fails
     np.testing.assert_array_equal(mp.fetch(host, found), [15.0, 23.0, 39.0])
 

@@ -49,7 +49,7 @@ def with_corrupted_share(protocol: str, seed: int):
 
 
 SENT = (
-    r"party 0 failed in simp\.shuffle_static at \S+: "
+    r"party alice failed in simp\.shuffle_static at \S+: "
     r"party 0 cannot read what party \d sent; the reason"
 )
 

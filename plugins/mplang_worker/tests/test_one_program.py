@@ -142,7 +142,7 @@ def test_a_failed_run_is_no_way_to_forget(host, logs):
         moved = mp.put("P0", x)
         return mp.keep(mp.simp.pcall_static((0,), dialect.fail_at, moved, party=0))
 
-    with pytest.raises(PartyError, match="party 0 failed in kit.fail_at"):
+    with pytest.raises(PartyError, match="party alice failed in kit.fail_at"):
         mp.evaluate(host, fails, x)
     assert ("move", "1", "0") in rows_of(logs, "bob", before)
 

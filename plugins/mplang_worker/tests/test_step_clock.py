@@ -102,7 +102,7 @@ def test_a_failure_is_told_at_a_step_with_its_op_and_line(host, tmp_path):
         return mp.simp.pcall_static([1], gated_ops.fail, late, gate=str(tmp_path / "gate"))
 
     def run():
-        with pytest.raises(PartyError, match=r"party 1 failed in gated\.fail at test_step_clock"):
+        with pytest.raises(PartyError, match=r"party bob failed in gated\.fail at test_step_clock"):
             mp.evaluate(host, fails, X)
 
     assert took(run) >= FIRST
