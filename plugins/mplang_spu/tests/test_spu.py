@@ -439,7 +439,7 @@ def test_a_party_that_fails_leaves_nobody_waiting_for_its_shares(simulate, mode)
         x = mp.device("SP0")(fails_at)(mp.seal(np.float32([1, 2])), party=1)
         return mp.reveal(mp.device("SP0")(lambda a: a * a)(x))
 
-    failed = pytest.raises(PartyError, match=r"party n1 failed in outside\.fails_at at test_spu\.py")
+    failed = pytest.raises(PartyError, match=r"party n1 failed in outside\.fails_at at test_spu")
     with in_time(), failed:
         mp.evaluate(sim, program, mode=mode)
     assert secure(sim, jnp.add, np.float32(1), np.float32(2), mode=mode) == pytest.approx(3, 0.01)

@@ -95,7 +95,7 @@ def unharmed(workers):
 
 
 PLACES = (
-    r"(; part(y|ies) [\d, ]+ ((is|are) not observable, so no op of theirs is told"
+    r"(; party \w+(, party \w+)* ((is|are) not observable, so no op of theirs is told"
     r"|(was|were) in spu\.run_jax at \w+\.py:\d+ then))*"
 )
 WHY = (
@@ -109,7 +109,7 @@ WHY = (
 )
 
 NOT_BEGUN = (
-    rf"party {{rank}} failed: the MPC process of worker {{name}} ended{PLACES}"  # it had hung
+    rf"party {{name}} failed: the MPC process of worker {{name}} ended{PLACES}"  # it had hung
 )
 
 
@@ -117,18 +117,16 @@ def told_exactly(members, error) -> None:
     """Assert that an error names the op, its line, the member that failed, why, and others."""
     others = set(members) - {error.rank}
     if error.op != "spu.run_jax":  # it failed before it began
-        assert re.fullmatch(
-            NOT_BEGUN.format(rank=error.rank, name=NAMES[error.rank]), str(error)
-        ), error
+        assert re.fullmatch(NOT_BEGUN.format(name=NAMES[error.rank]), str(error)), error
         return
     assert error.rank in members, error
     why = "|".join(WHY).format(
         rank=error.rank, name=NAMES[error.rank], others="".join(map(str, others)), wait=WAIT
     )
-    head = rf"party {error.rank} failed in spu\.run_jax at \w+\.py:\d+: "
+    head = rf"party {NAMES[error.rank]} failed in spu\.run_jax at \w+\.py:\d+: "
     assert re.fullmatch(f"{head}({why})", str(error)), error
-    named = re.findall(r"; part(?:y|ies) ([\d, ]+) ", str(error))
-    found = [int(rank) for ranks in named for rank in ranks.split(", ")]
+    named = re.findall(r"; (party \w+(?:, party \w+)*) ", str(error))
+    found = [NAMES.index(each) for text in named for each in re.findall(r"party (\w+)", text)]
     assert len(set(found)) == len(found), error
     # one that is no member has no op, and who has ended well is not named
     assert set(found) <= set(range(len(NAMES))) - {error.rank}, error
