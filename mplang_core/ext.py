@@ -206,7 +206,7 @@ from mplang_core.simp.public_inputs import (
     compares as compares,
     with_public_inputs as with_public_inputs,
 )
-from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN
+from mplang_core.suggest import CORE as CORE, KNOWN as KNOWN, similar as similar
 from mplang_core.types import (
     array_from as array_from,
     array_of as array_of,

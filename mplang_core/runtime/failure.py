@@ -60,8 +60,9 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Return the description of an error, for the process in which it was raised."""
-        kind = type(error).__name__ if isinstance(error, MPLangError) else "RunError"
-        return cls(kind, *told_of(error), getattr(error, "code", ""))
+        if isinstance(error, MPLangError):
+            return cls(type(error).__name__, *told_of(error), error.code)
+        return cls("RunError", *told_of(error))  # codes of others are of other kinds
 
     @classmethod
     def public(cls, error: BaseException) -> Failure:

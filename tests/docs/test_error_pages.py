@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from unittest import mock
 
 import pytest
-
-if not importlib.util.find_spec("mplang_cli"):
-    pytest.skip("pages come with the command line", allow_module_level=True)
-
 from error_page import PARTS, closed, fits, parts_of, run, told_by
 from mplang_cli.explain import error_pages
 from packages import ROOT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,6 @@ import mplang_core as mp
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 TEXT = " ".join(PAGE.replace("\n> ", " ").split())
-TABLES = shutil.which("tpchgen-cli", path=Path(sys.executable).parent)
 
 
 def tensor(dtype, shape, rank):
@@ -103,7 +101,6 @@ def test_hospitals(example):
 
 
 @pytest.mark.needs("spu", "joins", "data", "simulator")
-@pytest.mark.skipif(TABLES is None, reason="needs tpchgen-cli, of the extra `dev`")
 def test_bank_and_shop(example, tmp_path):
     data, query = example("bank_and_shop/data.py"), example("bank_and_shop/query.py")
     data.make(tmp_path)

@@ -7,12 +7,11 @@ its title, ``# D001: data would move without consent``.
 
 from __future__ import annotations
 
-import difflib
 import importlib.resources
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mplang_core.ext import ConfigError, plugin_manager
+from mplang_core.ext import ConfigError, plugin_manager, similar
 
 GROUP = "mplang.errors"
 
@@ -60,8 +59,7 @@ def explain(code: str) -> ErrorPage:
     """
     pages, wanted = error_pages(), code.upper().removeprefix("MP-")
     if wanted not in pages:
-        near = difflib.get_close_matches(wanted, pages, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "mplang explain lists them all"
+        hint = similar(wanted, pages) or "mplang explain lists them all"
         raise ConfigError(f"no page of an error {code[:40]!r}; {hint}", code="C006")
     return pages[wanted]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,14 +11,14 @@ from typing import Any, TypeVar
 import yaml
 
 from mplang_core import ClusterSpec, Program
-from mplang_core.ext import ConfigError, at, given_catalogue, printable
+from mplang_core.ext import ConfigError, at, given_catalogue, printable, similar
 from mplang_data.description import Description, read_descriptions
 from mplang_data.engine_check import check_engines
 
 T = TypeVar("T")
 
 
-class UnknownNameError(ConfigError, KeyError):
+class UnknownNameError(ConfigError, KeyError, code="T014"):
     """Name that is not in a catalogue; the message has those that are."""
 
     def __str__(self) -> str:
@@ -39,10 +38,9 @@ class ByName(dict[str, T]):
         self._what = what
 
     def __missing__(self, name: str) -> T:
-        close = difflib.get_close_matches(str(name), self, n=1)
         known = f"there are {', '.join(map(printable, self)) or 'none'}"
-        meant = f"did you mean {close[0]!r}? {known}" if close else known
-        raise UnknownNameError(f"{at()}no {self._what} {name!r}; {meant}")
+        advice = " ".join(filter(None, (similar(str(name), self), known)))
+        raise UnknownNameError(f"{at()}no {self._what} {name!r}; {advice}")
 
 
 class Catalogue(Mapping[str, Mapping[str, Description]]):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 
+from mplang_core.ext import similar
 from mplang_ibis.allowlist import FUNCTIONS
 
 _OF_PANDAS = {
@@ -106,7 +105,7 @@ def advice_for(error: Exception, line: str) -> str:
             return "a condition is no text, but an expression, as t.a > 1"
         compared = "columns of two names are compared, as t.join(u, t.a == u.b)"
         other = compared if "join(" in line else ""
-        return near(match[1], re.findall(r"'(.*?)'", match[2])) or other
+        return similar(match[1], re.findall(r"'(.*?)'", match[2])) or other
     for kinds, pattern, written, advice in _RULES:
         if re.match(kinds, kind) and re.search(pattern, message) and re.search(written, line):
             return advice
@@ -137,18 +136,12 @@ def sql_advice(text: str, reason: str) -> str:
     if match and f'"{match[1]}"' in text:
         return f"{reason}; a text stands in single quotes, '{match[1]}', a name in double"
     if match := re.search(r"the function (\w+)$", reason):
-        question = near(match[1], sorted(FUNCTIONS))
+        question = similar(match[1], sorted(FUNCTIONS))
         return f"{reason}; {question}" if question else reason
     for pattern, advice in _OF_SQL:
         if re.search(pattern, reason):
             return f"{reason}; {advice}"
     return reason
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """Return a question for an unknown name; empty if none is similar."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def _attribute(owner: object, name: str) -> str:
@@ -162,4 +155,4 @@ def _attribute(owner: object, name: str) -> str:
         return f"{column!r} holds no {kind[0]}; cast it, as t.{named}.cast('{kind[1]}').{name}()"
     members = [each for each in dir(owner) if not each.startswith("_")]
     others = f"the columns are {', '.join(columns)}" if columns else ""
-    return near(name, columns) or near(name, members) or others
+    return similar(name, columns) or similar(name, members) or others

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
+
+from mplang_core.ext import similar
 
 FETCH = "return it from the function and the program, and mp.fetch(host, result)"
 
@@ -97,5 +98,4 @@ def _method(name: str) -> str:
     jnp = sys.modules["jax.numpy"]
     if hasattr(jnp, name):
         return f"write jnp.{name}(x), with its other arguments"
-    near = difflib.get_close_matches(name, dir(sys.modules["jax"].Array), n=1)
-    return f"did you mean {near[0]!r}?" if near else "arrays have the methods of NumPy's"
+    return similar(name, dir(sys.modules["jax"].Array)) or "arrays have the methods of NumPy's"

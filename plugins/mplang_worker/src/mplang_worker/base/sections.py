@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 from typing import cast
 
-from mplang_core.ext import SECTIONS, ConfigError, PluginError, plugin_manager
+from mplang_core.ext import SECTIONS, ConfigError, PluginError, plugin_manager, similar
 from mplang_worker.base.section_protocols import Section, StoreSection
 
 DATA, SINK, GATE = "data", "sink", "gate"
@@ -76,8 +75,6 @@ def no_section(name: str, fields: Collection[str] = ()) -> str:
         fields: the fields of the worker, which it may be a slip of the pen for.
     """
     sections = section_names()
-    close = difflib.get_close_matches(name, [*fields, *sections], n=1)
-    slip = (
-        f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sections) or 'none'}"
-    )
-    return f"field {name!r}: no installed package has a section {name!r}{slip}"
+    there = f"there are {', '.join(sections) or 'none'}"
+    slip = similar(name, [*fields, *sections]) or there
+    return f"field {name!r}: no installed package has a section {name!r}; {slip}"
