@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mplang_analysis.cost_model import costs
 from mplang_analysis.network import Link
@@ -27,6 +27,15 @@ class LineTotal:
     bytes: int = 0
     seconds: float = 0.0
     known: bool = True
+
+    def plus(self, other: LineTotal, times: int = 1) -> LineTotal:
+        """Return the total with another one, which is taken some times."""
+        return LineTotal(
+            self.messages + times * other.messages,
+            self.bytes + times * other.bytes,
+            self.seconds + times * other.seconds,
+            self.known and other.known,
+        )
 
 
 def costs_by_line(program: object, link: Link | Mapping[str, float]) -> dict[str, LineTotal]:
@@ -54,20 +63,18 @@ def costs_by_line(program: object, link: Link | Mapping[str, float]) -> dict[str
     checked = program_of(program)
     totals: dict[str, LineTotal] = {}
 
-    def add(line: str, messages: int, size: int, seconds: float, known: bool) -> None:
-        one = totals.get(line, LineTotal())
-        totals[line] = LineTotal(
-            one.messages + messages, one.bytes + size, one.seconds + seconds, one.known and known
-        )
+    def add(line: str, more: LineTotal) -> None:
+        totals[line] = totals.get(line, LineTotal()).plus(more)
 
     for event in Flow(checked).events:
         if event.sent and isinstance(event.sender, int) and isinstance(event.receiver, int):
             size = bytes_of(event.type)
             known = size is not None and not event.when
-            add(str(event.location or ""), 1, size or 0, 0.0, known)
+            add(str(event.location or ""), LineTotal(1, size or 0, known=known))
     report = costs(checked, link)
     for row in report.lines:
-        add(row.line, row.messages, row.bytes, row.total, row.known and not row.per_iteration)
+        known = row.known and not row.per_iteration
+        add(row.line, LineTotal(row.messages, row.bytes, row.total, known))
     for lost in report.unknown:
-        totals[lost.line] = replace(totals.get(lost.line, LineTotal()), known=False)
+        add(lost.line, LineTotal(known=False))
     return totals

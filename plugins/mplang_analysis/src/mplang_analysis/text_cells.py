@@ -28,14 +28,7 @@ def cut(text: str, most: int) -> str:
         >>> cut("a_long_name.py:92", 10)
         '…ame.py:92'
     """
-    if width(text) <= most:
-        return text
-    kept = ""
-    for char in reversed(text):
-        if width(kept) + _width(char) >= most:
-            break
-        kept = char + kept
-    return "…" + kept
+    return cut_end(text[::-1], most)[::-1]
 
 
 def cut_end(text: str, most: int) -> str:

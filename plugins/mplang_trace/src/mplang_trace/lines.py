@@ -173,13 +173,7 @@ def _expected(
     for program in {each.digest: each for each in programs}.values():
         for line, each in costs_by_line(program, link).items():
             times = runs[program.digest] if line else 1  # a session is set up once
-            before = totals.get(line, LineTotal())
-            totals[line] = LineTotal(
-                before.messages + times * each.messages,
-                before.bytes + times * each.bytes,
-                before.seconds + times * each.seconds,
-                before.known and each.known,
-            )
+            totals[line] = totals.get(line, LineTotal()).plus(each, times)
     return totals
 
 

@@ -410,7 +410,7 @@ def call_worker(action: Callable[[RemoteWorker], T], worker: RemoteWorker) -> T:
         What the action returns.
 
     Raises:
-        RunError: the worker returned an invalid response; is it an mplang worker?.
+        RunError: the worker's response is invalid.
     """
     try:
         return action(worker)
