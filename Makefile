@@ -184,9 +184,9 @@ test-versions: wheels ## release: run the smoke tests on the lowest and highest 
 changelog: $(VENV)/.release ## release: collect the news fragments of changes/ in CHANGELOG.md; ARGS=--draft only shows them
 	@$(BIN)/towncrier build --yes --version $$($(BIN)/python -c 'import mplang_core; print(mplang_core.__version__)') $(ARGS)
 
-docs: $(VENV)/.docs ## change: build the site in .build/site/out, without a network, its pages and their programs checked (two minutes)
+docs: $(VENV)/.docs ## change: build the site in .build/site/out, without a network, its pages and their programs checked (three minutes)
 	@$(BIN)/python docs/site/assemble.py .build/site
-	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site .build/site/source .build/site/out
+	@$(BIN)/python -m sphinx -q -W --keep-going -j 2 -c docs/site .build/site/source .build/site/out
 
 docs-serve: docs ## change: build the site, and serve it at http://localhost:8000
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory .build/site/out 8000
