@@ -129,7 +129,8 @@ class MissingAttributeError(TraceError, AttributeError, code="T003"):
 class NoDataError(MPLangError, ValueError, code="T002"):
     """Function of JAX on a value of a program, whose data is at the parties.
 
-    It is no ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its own.
+    It is not a ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its
+    own.
     """
 
 

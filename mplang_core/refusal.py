@@ -45,7 +45,7 @@ class Advice:
     @property
     def heading(self) -> str:
         """Who changes what, in words; escaped."""
-        if self.kind not in HEADINGS:  # of a newer version; it is no format of ours
+        if self.kind not in HEADINGS:  # of a newer version; it is not a format of ours
             return printable(self.kind)
         return printable(HEADINGS[self.kind].format(by=self.by, where=self.where))
 

@@ -53,7 +53,7 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     target = find_ctx() if ctx is None else ctx
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
-    with trace_errors("it is no literal"):
+    with trace_errors("it is not a literal"):
         value = target.read_literal(literal)
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
@@ -169,6 +169,6 @@ def literal_type(leaf: Any) -> TensorType:
     Raises:
         TraceError: it is not a tensor.
     """
-    with trace_errors("a literal is no tensor"):
+    with trace_errors("a literal is not a tensor"):
         check_whole(leaf)
         return TensorType.of(leaf)

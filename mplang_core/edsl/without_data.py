@@ -84,7 +84,7 @@ class WithoutData:
 
     @property
     def __jax_array__(self) -> Any:
-        """JAX asks for it before it refuses what is no array of its own.
+        """JAX asks for it before it refuses what is not an array of its own.
 
         Its operators ask, too, and leave the operation to this value if there is none.
         """

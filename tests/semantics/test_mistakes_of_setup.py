@@ -47,7 +47,7 @@ CLUSTERS = {
         "names are unique, got ['bank', 'bank']",
         lambda: mp.ClusterSpec(NODES),
     ),
-    "a member that is no node": (
+    "a member that is not a node": (
         lambda: mp.ClusterSpec.from_dict(
             {"nodes": NODES, "devices": {"S": {"kind": "PPU", "members": ["banc"]}}}
         ),
@@ -172,7 +172,7 @@ DATA = {
         "offers no column 'citty'; it offers id, city, debt",
         lambda: number_of(debts(["city"])),
     ),
-    "a column that is no list": (
+    "a column that is not a list": (
         lambda: debts("city"),
         "columns are a list, such as ['city']",
         lambda: number_of(debts(["city"])),

@@ -202,7 +202,7 @@ MISTAKES = {
     ),
     "a condition as a text": (
         lambda t: t.filter("debt > 200"),
-        "a condition is no text, but an expression",
+        "a condition is not text, but an expression",
         lambda t: t.filter(t.debt > 200).select("id"),
         {"id": ["c2"]},
     ),

@@ -272,7 +272,7 @@ def test_a_key_that_another_process_makes_meanwhile_counts(tmp_path, monkeypatch
         (lambda path: path.chmod(0o640), "is open to other users"),
         (lambda path: path.write_bytes(b"short"), "has 5 bytes, of 32 or more"),
         (a_link, "no key"),
-        (a_pipe, "it is no file"),
+        (a_pipe, "it is not a file"),
     ],
 )
 def test_a_key_that_is_not_its_owners_alone_is_refused(tmp_path, harm, told):

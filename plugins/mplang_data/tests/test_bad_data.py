@@ -470,7 +470,7 @@ def test_only_an_empty_field_of_csv_is_null(tmp_path):
     (nan,) = rows_of_csv(tmp_path, "f\nnan\n", f="float64")
     assert np.isnan(nan["f"])
     for word in ("NA", "null", "#N/A"):
-        with pytest.raises(PartyError, match="row 2, column 'a': it is no int64"):
+        with pytest.raises(PartyError, match="row 2, column 'a': it is not a valid int64"):
             rows_of_csv(tmp_path, f"a\n{word}\n", a="int64")
 
 

@@ -110,7 +110,7 @@ def test_options_are_those_of_csv_files_and_no_reader_knows_them():
         ({"separator": "ab"}, "one ASCII character"),
         ({"encoding": "rot13"}, "no encoding"),
         ({"dates": "%d.%m"}, "a day, a month and a year"),
-        ({"dates": "%Q%d%m%Y"}, "%Q is no code"),
+        ({"dates": "%Q%d%m%Y"}, "%Q is not a code"),
         ({"seperator": ";"}, "did you mean 'separator'"),
         ({"decimal": ",", "thousands": ","}, "same"),
         ({"missing": [None]}, "csv.missing.0"),

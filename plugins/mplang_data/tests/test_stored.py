@@ -268,7 +268,7 @@ def deep(depth):
         (lambda: mp.store(3, "x"), "got int"),
         (lambda: mp.store(None, "x"), "got NoneType"),
         (lambda: mp.store([], "x"), "1 to 64 values"),
-        (lambda: mp.store({1: mp.put("P0", 1)}, "x"), "1 is no name"),
+        (lambda: mp.store({1: mp.put("P0", 1)}, "x"), "1 is not a name"),
         (lambda: mp.store([mp.put("P0", 1), mp.put("P1", 1)], "x"), "at different parties"),
         (lambda: mp.load("P9", "x"), "no device or party 'P9'"),
         (lambda: mp.load("P0", "x"), "nothing is known to be stored there"),

@@ -151,7 +151,7 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
         ("SELECT 1 FROM\n{people} WHERE", {"dialect": "postgres"}, r"line 2 .*'postgres'"),
         ("SELECT 1 FROM {people}; SELECT 2", {"dialect": "mysql"}, "2 statements"),
         ("SELECT pg_sleep(3) AS x FROM {people}", {"dialect": "postgres"}, "pg_sleep"),
-        ("SELECT 1 FROM {people}, {age}", {"age": 17}, "'age' is no table, but int"),
+        ("SELECT 1 FROM {people}, {age}", {"age": 17}, "'age' is not a table, but int"),
         (b"SELECT 1 FROM {people}", {}, "SQL is a text, got a bytes"),
     ],
 )

@@ -189,7 +189,7 @@ def test_an_engine_makes_no_head(parties):
 
 
 def test_no_head_keeps_the_end_of_a_run_off_the_record(parties):
-    """Neither what an engine makes, nor what a peer signs that is no chain of hashes."""
+    """Neither what an engine makes, nor what a peer signs that is not a chain of hashes."""
     bank, shop = parties
     made = ["shop", "run", "1:" + "a" * 64, "", {"x": [float("inf"), "a"]}]
     last = shop.ledger.head

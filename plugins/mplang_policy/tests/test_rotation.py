@@ -104,7 +104,7 @@ def test_a_file_that_is_no_archive_is_refused(folder):
     for text in ("{}", "[]", "1", "nothing", '{"number": 1}'):
         (folder / "bad.jsonl").write_text(text)
         told = run(folder, "verify", "--archive", folder / "bad.jsonl", ok=False)
-        assert "is no archive of a log" in told
+        assert "is not an archive of a log" in told
 
 
 @pytest.mark.parametrize("body", ['{"spends": [1]}', '{"spends": {"a": 1}}', '{"approval": []}'])

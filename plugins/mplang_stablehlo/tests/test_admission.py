@@ -251,7 +251,7 @@ def test_what_is_refused(text, message):
 
 
 def test_text_that_is_none():
-    with pytest.raises(ValueError, match="it is no StableHLO"):
+    with pytest.raises(ValueError, match="it is not StableHLO"):
         ENGINE.admit(MAIN.format("return return"))
 
 

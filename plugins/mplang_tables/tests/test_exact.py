@@ -125,7 +125,9 @@ def test_money_and_dates_are_what_python_and_numpy_count(sim):
     ],
 )
 def test_what_is_no_whole_number_of_a_unit_is_refused_without_telling_it(sim, cell, kind, unit):
-    with pytest.raises(PartyError, match="column 'c' has values that are no whole number") as error:
+    with pytest.raises(
+        PartyError, match="column 'c' has values that are not a whole number"
+    ) as error:
         mp.evaluate(sim, counted([cell], kind, unit))
     assert re.search(r"table_programs\.py:\d+.*table\.to_integers", str(error.value))
     assert "777" not in str(error.value)

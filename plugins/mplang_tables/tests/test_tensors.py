@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_refused_while_tracing(sim, program, message):
 
 def test_a_literal_of_another_type_than_it_says_is_refused(sim):
     wrong = {"rows": 1, "data": (b"", b"12345"), "type": KIND}
-    with pytest.raises(PartyError, match=r"table\.literal: the data is no table"):
+    with pytest.raises(PartyError, match=r"table\.literal: the data is not of type table"):
         mp.evaluate(sim, lambda: at("P0", literal, **wrong))
 
 

@@ -361,10 +361,11 @@ def test_two_devices_at_one_party_are_two_enclaves():
 
 
 @pytest.mark.parametrize(
-    ("provider", "match"), [("tdx", "this worker is no enclave"), ("simulated", "proves nothing")]
+    ("provider", "match"),
+    [("tdx", "this worker is not an enclave"), ("simulated", "proves nothing")],
 )
 def test_only_who_is_insecure_takes_a_simulated_enclave(provider, match, monkeypatch):
-    """A backend without native processes is no simulator for that."""
+    """A backend without native processes is not a simulator for that."""
 
     class Careful(ObservedWorker):
         def __init__(self, *args, **options):

@@ -378,7 +378,7 @@ CAUGHT = {
     "TestTopLevel::test_what_is_refused_in_a_branch": "fault_top_level does not refuse a program",
     "TestText::test_every_program": "fault_text gives no list of texts",
     "TestFailingCheck::test_every_program": "fault_fails fails for a valid program",
-    "TestNoModel::test_its_fields": "fault_no_model is no StrictModel",
+    "TestNoModel::test_its_fields": "fault_no_model is not a StrictModel",
     "TestNoModel::test_what_is_refused": "fault_no_model does not refuse a program",
     "TestOpenDevice::test_no_way_out": "a FAULT lets values out without mp.reveal",
     "TestOpenToAnother::test_no_way_out": 'Transfer("FAULT_OTHER", "FAULT_PLAIN", …',

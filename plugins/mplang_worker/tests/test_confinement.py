@@ -220,7 +220,7 @@ def test_memory_has_a_limit(host, other, code):
 
 
 def test_memory_that_no_limit_of_the_kernel_counts(host, other, cluster, files):
-    """Shared memory is no data of a process; the front sees it."""
+    """Shared memory is not data of a process; the front sees it."""
     before = crashes(cluster, files)
     found = ended(
         host,

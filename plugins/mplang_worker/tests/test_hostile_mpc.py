@@ -128,7 +128,7 @@ def told_exactly(members, error) -> None:
     named = re.findall(r"; (party \w+(?:, party \w+)*) ", str(error))
     found = [NAMES.index(each) for text in named for each in re.findall(r"party (\w+)", text)]
     assert len(set(found)) == len(found), error
-    # one that is no member has no op, and who has ended well is not named
+    # one that is not a member has no op, and who has ended well is not named
     assert set(found) <= set(range(len(NAMES))) - {error.rank}, error
 
 

@@ -91,7 +91,7 @@ def test_why_the_run_was_aborted_is_told_as_the_engine_knows_it(fails):
 )
 def test_no_other_text_of_the_transport_is_told(fails, kind, text):
     found = fails(kind, text)
-    assert isinstance(found, CommError)  # that it is no op's failure stays as it was
+    assert isinstance(found, CommError)  # that it is not an op's failure stays as it was
     assert (type(found).__name__, str(found)) == (kind, WITHHELD)
     assert Failure.public(found).text == WITHHELD
 

@@ -220,7 +220,7 @@ def test_a_fetch_of_what_is_no_result(approvals, host):
     assert raw_of(bank, "other").ask("GET", path).status == 404  # of another coordinator
     entries = [each for each in bank.log()[before:] if each.kind != "end"]
     assert [each.kind for each in entries] == ["refusal"]
-    assert "is no result of a program" in entries[-1].body["why"]
+    assert "is not a result of a program" in entries[-1].body["why"]
 
 
 def keep_here():

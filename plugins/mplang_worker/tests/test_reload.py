@@ -128,7 +128,7 @@ def test_a_changed_file_counts_without_a_signal(owner, files):
         mp.evaluate(other, lambda: mp.constant(1))
         since = len(owner.log)
         owner.change(coordinators=["host"])
-        owner.wait_for("other is no coordinator here any more", since)
+        owner.wait_for("other is no longer a coordinator here", since)
         with pytest.raises(RunError):
             mp.evaluate(other, lambda: mp.constant(1))
     assert owner.status()["failures"]
@@ -182,7 +182,7 @@ def test_a_session_with_a_peer_that_was_removed_runs_nothing_new():
     session = SimpleNamespace(parties=["alice", "bob"])
     check_peers(session, config)
     config.adopt(WorkerConfig(name="alice", peers={"carol": "http://127.0.0.1:2"}))
-    with pytest.raises(RequestError, match="bob is no peer of alice any more"):
+    with pytest.raises(RequestError, match="bob is no longer a peer of alice"):
         check_peers(session, config)
 
 

@@ -178,7 +178,9 @@ def test_a_section_is_read_by_its_package(vault, tmp_path):
 
 
 def test_a_package_that_brings_something_else_is_told(vault):
-    with pytest.raises(ConfigError, match=r"section of zother is no mplang_worker\.ext\.Section"):
+    with pytest.raises(
+        ConfigError, match=r"section of zother is not an mplang_worker\.ext\.Section"
+    ):
         WorkerConfig(name="alice", other={})
 
 

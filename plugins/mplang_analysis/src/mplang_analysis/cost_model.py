@@ -229,7 +229,7 @@ def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs
             in milliseconds and megabits a second.
 
     Raises:
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
         ConfigError: there is no such network.
 

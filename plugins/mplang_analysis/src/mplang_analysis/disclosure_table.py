@@ -58,7 +58,7 @@ class Disclosure(Report):
         """Return the same with names for the parties, by rank.
 
         Raises:
-            ConfigError: a name is no text.
+            ConfigError: a name is not text.
         """
         return dataclasses.replace(self, names=read_names(names, self.parties))
 
@@ -137,8 +137,8 @@ def disclosure(
             traced for, and ``party 0``, … for a program alone.
 
     Raises:
-        ConfigError: a name is no text.
-        TraceError: it is no program, or the number of labels is not that of the inputs.
+        ConfigError: a name is not text.
+        TraceError: it is not a program, or the number of labels is not that of the inputs.
         VerifyError: the program breaks a rule.
 
     Example:

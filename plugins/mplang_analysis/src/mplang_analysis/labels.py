@@ -179,7 +179,7 @@ class Label:
         return replace(self.plain(), keys=frozenset()) if self.keys else self.plain()
 
     def plain(self) -> Label:
-        """Return the label of something that is made of it, and is no share."""
+        """Return the label of something that is made of it, and is not a share."""
         if not (self.pieces or self.derived or self.program or self.lineage):
             return self
         return Label(

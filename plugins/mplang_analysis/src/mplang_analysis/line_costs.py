@@ -46,7 +46,7 @@ def costs_by_line(program: object, link: Link | Mapping[str, float]) -> dict[str
         link: the network between the parties, as :func:`costs` takes it.
 
     Raises:
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
         ConfigError: there is no such network.
 

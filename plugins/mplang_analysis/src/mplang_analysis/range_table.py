@@ -134,7 +134,7 @@ def ranges(
             elements, with a margin of 10 %, stand for parameters without a declared range.
 
     Raises:
-        TraceError: it is no program, there is no such parameter, or a range is none.
+        TraceError: it is not a program, there is no such parameter, or a range is none.
         VerifyError: the program breaks a rule.
 
     Example:

@@ -105,7 +105,7 @@ def find_code(key: str) -> bytes | None:
             code = b""
         if code and unpack.eof:
             return code
-        cache.drop(key, "it is no compressed code")
+        cache.drop(key, "it is not compressed code")
     return None
 
 

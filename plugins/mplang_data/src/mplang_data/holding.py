@@ -107,7 +107,7 @@ class DataSet(Description):
             folder: the folder of the file that names it.
 
         Raises:
-            ConfigError: it is no place of that kind, or no guard could count its units.
+            ConfigError: it is not a place of that kind, or no guard could count its units.
         """
         _check_unit(self)
         try:
@@ -165,7 +165,7 @@ class DataSets(Place, Protocol):
             kind: the type that is read.
             ranges: ranges that the program counts on.
             perhaps: whether private data may decide that it is read. Then that its source cannot be
-                reached is no excuse: it would tell of that data.
+                reached is not an excuse: it would tell of that data.
 
         Returns:
             A value of that type.

@@ -201,7 +201,7 @@ class DataSetServer:
         try:
             return self._answer(asker, method, args)
         except NoDataSetError as error:
-            log.warning("%s is no reader of a data set %r", asker.coordinator, str(error))
+            log.warning("%s is not a reader of a data set %r", asker.coordinator, str(error))
             return {"unknown": str(error)}, (), None
         except NotOfferedError as error:
             return {"refused": str(error)}, (), None

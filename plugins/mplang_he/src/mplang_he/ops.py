@@ -62,7 +62,7 @@ def keygen(
         ``he.relin_key<…>``.
 
     Raises:
-        TraceError: these are no parameters with 128 bits of security.
+        TraceError: these are not parameters with 128 bits of security.
 
     Example:
         >>> import mplang_core as mp
@@ -104,7 +104,7 @@ def rotation_keys(private: HePrivateKeyType, *, steps: tuple[int, ...]) -> HeRot
         A ``he.rotation_key<…>``, which any party may have.
 
     Raises:
-        TraceError: these are no steps.
+        TraceError: these are not steps.
 
     Example:
         >>> import mplang_core as mp
@@ -144,7 +144,7 @@ def _encrypt(scheme: Scheme) -> Feop:
             A ``he.ciphertext<…>``.
 
         Raises:
-            TraceError: these are no numbers, or have no rows.
+            TraceError: these are not numbers, or have no rows.
             KernelError: a number is not within the range. Raised at the party.
 
         Example:

@@ -102,7 +102,7 @@ def advice_for(error: Exception, line: str) -> str:
         r"Column '(.*?)' is not found in table\. Existing columns: (.*)", message
     ):
         if re.search(r"[<>=]", match[1]):
-            return "a condition is no text, but an expression, as t.a > 1"
+            return "a condition is not text, but an expression, as t.a > 1"
         compared = "columns of two names are compared, as t.join(u, t.a == u.b)"
         other = compared if "join(" in line else ""
         return similar(match[1], re.findall(r"'(.*?)'", match[2])) or other

@@ -38,7 +38,7 @@ _RETURNED = {
     "list": "call it once for each of them",
     "tuple": "call it once for each of them",
 }
-"""What to write instead of a result that is no table, by its class."""
+"""What to write instead of a result that is not a table, by its class."""
 
 MAX_SHOWN = 200  # characters of the types of tables in a message
 

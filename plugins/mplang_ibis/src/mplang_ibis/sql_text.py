@@ -54,7 +54,7 @@ def filled(text: str, names: Mapping[str, str]) -> str:
     if unused := [each for each in names if each not in used]:
         raise ValueError(
             f"the text does not read the table {unused[0]!r}; it is written as {{{unused[0]}}}, "
-            "without quotes, in a text that is no f-string"
+            "without quotes, in a text that is not an f-string"
         )
     return made
 

@@ -192,7 +192,7 @@ def _is_one_row(table: Node) -> bool:
 
 
 def _is_alone(table: Node) -> bool:
-    """Return whether a table is no subquery that depends on the rows beside it."""
+    """Return whether a table is not a subquery that depends on the rows beside it."""
     if table["type"] == "JOIN":
         return all(_is_alone(table[side]) for side in ("left", "right"))
     return table["type"] != "SUBQUERY" or _stands_alone(table["subquery"]["node"])

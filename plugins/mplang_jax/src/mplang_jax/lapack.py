@@ -165,7 +165,7 @@ def _options(op: ir.Operation, allowed: Mapping[str, str]) -> Options:
     found: dict[str, int] = {}
     for name, characters in allowed.items():
         if not isinstance(config[name], ir.IntegerAttr):
-            raise ValueError(f"its option {name} is no number")
+            raise ValueError(f"its option {name} is not a number")
         found[name] = ir.IntegerAttr(config[name]).value
         if characters and found[name] not in characters.encode():
             raise ValueError(f"its option {name} is {found[name]}, expected one of {characters!r}")

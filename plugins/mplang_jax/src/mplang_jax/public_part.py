@@ -133,7 +133,7 @@ def _fold(known: Any, rest: Any) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     """Compute what depends on no operand.
 
     Args:
-        known: a function without operands; what it captures is no constant of its code.
+        known: a function without operands; what it captures is not a constant of its code.
         rest: a function that takes its results first.
 
     Returns:

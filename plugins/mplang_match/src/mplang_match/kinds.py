@@ -39,8 +39,8 @@ def kind_of(type: str) -> KeyKind:
     """
     if type in _FLOATS:
         raise TypeError(
-            f"{type} is no type of a key: floats are equal in their last bit or not at all; cast "
-            "them to integers or decimals"
+            f"{type} is not a type of a key: floats are equal in their last bit or not at all; "
+            "cast them to integers or decimals"
         )
     if parts := _DECIMAL.fullmatch(type):
         return KeyKind("decimal", int(parts[1]))

@@ -34,7 +34,7 @@ def owners(op: Operation) -> tuple[int, int]:
     """Return the ranks of the parties that bring the tables.
 
     Raises:
-        TypeError: an operand is no table at one party, or both are at the same one.
+        TypeError: an operand is not a table at one party, or both are at the same one.
     """
     ranks = []
     for i, kind in enumerate(operand_types(op)):

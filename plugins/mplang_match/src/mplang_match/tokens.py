@@ -131,7 +131,7 @@ def read_text(text: memoryview) -> Array:
     """Return tokens of lines of text, in ascending order.
 
     Raises:
-        RunError: they are no such lines.
+        RunError: they are not such lines.
     """
     if not len(text):
         return np.empty(0, f"S{SIZE}")

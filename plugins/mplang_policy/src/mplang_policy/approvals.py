@@ -113,7 +113,7 @@ class Approvals:
         return [each for each in self.read() if self.counts(each)]
 
     def read(self) -> list[Signed]:
-        """Return all of the folder; what is no approval is left out."""
+        """Return all of the folder; what is not an approval is left out."""
         return [each for _, each in self.files()]
 
     def files(self) -> list[tuple[Path, Signed]]:
@@ -129,7 +129,7 @@ class Approvals:
             data: untrusted bytes.
 
         Raises:
-            ConfigError: it is no envelope of an approval.
+            ConfigError: it is not an envelope of an approval.
         """
         return open_signed(data, self.keys, self.threshold) if self.keys else None
 

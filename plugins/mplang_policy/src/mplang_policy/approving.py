@@ -43,7 +43,7 @@ def review_of(
         link: the network between the parties, if what protocols take is to be counted.
 
     Raises:
-        MPLangError: it is no artifact, its owner takes no part, or an input is none.
+        MPLangError: it is not an artifact, its owner takes no part, or an input is none.
     """
     packed = mp.artifact.load(program)
     names, titles = packed.cluster.parties, list(packed.signature.names)

@@ -253,7 +253,7 @@ class Gate:
             coordinator: who passes it on.
 
         Raises:
-            AdmissionError: it is no envelope of an approval, or cannot be recorded.
+            AdmissionError: it is not an envelope of an approval, or cannot be recorded.
         """
         try:
             found = self._approvals.open(data)

@@ -1,7 +1,7 @@
 """Memory of peers' logs: a head is judged by the chain that it is on, and not by when it comes.
 
 Runs of several coordinators are told of in any order, so a head with a smaller number than the
-last one is no evidence. Another hash at a number that is known is.
+last one is not evidence. Another hash at a number that is known is.
 """
 
 from __future__ import annotations

@@ -98,4 +98,4 @@ def read_archive(path: Path) -> Iterator[tuple[Entry, Any]]:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="C013") from None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(f"{path} is no archive of a log", code="C013") from None
+        raise ConfigError(f"{path} is not an archive of a log", code="C013") from None

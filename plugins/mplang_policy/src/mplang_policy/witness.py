@@ -100,7 +100,8 @@ class Witness:
             heads: by the name of a peer its signed head, untrusted, and the public key of its gate.
 
         Returns:
-            By the name of a peer the last entry of its log; those that are no evidence left out.
+            By the name of a peer the last entry of its log; those that are not evidence are left
+            out.
         """
         noted: dict[str, list[int | str]] = {}
         for peer, (data, key) in heads.items():

@@ -37,7 +37,7 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         The shares, at the members.
 
     Raises:
-        TraceError: it is no tensor, or its holders are known only at run time.
+        TraceError: it is not a tensor, or its holders are known only at run time.
     """
     if not isinstance(value.base_type, TensorType):
         raise TraceError(

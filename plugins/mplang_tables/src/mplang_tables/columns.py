@@ -50,7 +50,7 @@ def check_table(kind: TableType) -> None:
     seen: set[str] = set()
     for name, type in kind.columns:
         if not name or "\0" in name or not _encodes(name):
-            raise ValueError(f"{name!r} is no name of a column")
+            raise ValueError(f"{name!r} is not a name of a column")
         if name.lower() in seen:
             raise ValueError(f"two columns are called {name!r}; SQL ignores upper and lower case")
         seen.add(name.lower())

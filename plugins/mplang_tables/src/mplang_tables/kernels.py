@@ -40,7 +40,7 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
         return arrow.read(type, rows, data)
     except (TypeError, ValueError) as error:
         raise AdmissionError(
-            f"table.literal: the data is no {type}: {error}", code="A005"
+            f"table.literal: the data is not of type {type}: {error}", code="A005"
         ) from error
 
 
@@ -114,7 +114,7 @@ def _stacked(
         ctx: of the op.
         x: an Arrow table or a scan.
         rows: the number of rows of the array.
-        valid: is set where a cell is no null; without it there may be none.
+        valid: is set where a cell is not null; without it there may be none.
 
     Raises:
         KernelError: the table has more, or a column has nulls.

@@ -126,7 +126,7 @@ def decode(
         An Arrow table.
 
     Raises:
-        KernelError: a number is no position, or null.
+        KernelError: a number is not a position, or null.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -137,7 +137,7 @@ def decode(
         positions = pc.index_in(cells, pa.array(_numbers_within(cells.type, len(values))))
         if positions.null_count and not others:
             raise KernelError(
-                f"{ctx.op.opcode}: column {column!r} has nulls, or numbers that are no positions "
+                f"{ctx.op.opcode}: column {column!r} has nulls, or numbers that are not positions "
                 f"in the list of {len(values)}",
                 code="R008",
             )
@@ -235,7 +235,7 @@ def to_integers(ctx: KernelContext, x: Table, *, column: str, unit: str) -> Tabl
         An Arrow table.
 
     Raises:
-        KernelError: a value is no whole number of the unit, or none of 64 bits.
+        KernelError: a value is not a whole number of the unit, or none of 64 bits.
     """
     import pyarrow as pa
 
@@ -249,7 +249,7 @@ def to_integers(ctx: KernelContext, x: Table, *, column: str, unit: str) -> Tabl
             return _times(steps.cast(pa.int64()), 1 / steps_per_unit(column, kind, unit))
         except pa.ArrowInvalid:  # whose text has a value
             raise KernelError(
-                f"{ctx.op.opcode}: column {column!r} has values that are no whole number of the "
+                f"{ctx.op.opcode}: column {column!r} has values that are not a whole number of the "
                 f"unit {unit!r}, or none of 64 bits",
                 code="R008",
             ) from None

@@ -98,7 +98,7 @@ class Sample:
         for leaf in flatten(tuple(args))[0]:
             if hasattr(leaf, "__arrow_c_stream__"):
                 raise TypeError(
-                    f"a {type(leaf).__name__} is no literal: a table is an operand, "
+                    f"a {type(leaf).__name__} is not a literal: a table is an operand, "
                     'Of(mp.TableType((("age", "int64"), …)), table)'
                 )
         unknown = fields.keys() - self.__dataclass_fields__.keys() | fields.keys() & {"op", "args"}

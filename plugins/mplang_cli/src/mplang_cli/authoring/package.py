@@ -132,7 +132,7 @@ def check_name(name: str) -> None:
     """Check that a new plugin can have a name.
 
     Raises:
-        ConfigError: it is no name, or another one has it; says who.
+        ConfigError: it is not a name, or another one has it; says who.
 
     Example:
         >>> check_name("weather")
@@ -147,7 +147,7 @@ def check_name(name: str) -> None:
     if not _is_name(name):
         raise ConfigError(
             f"a plugin's name is made of at most {LONGEST} lower-case letters, digits and single "
-            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}{hint}",
+            f"underscores, not a word of Python, and begins with a letter, got {name!r:.60}{hint}",
             code="C006",
         )
     if name.startswith("mplang_"):

@@ -48,7 +48,7 @@ LOOKS = [
      "(thousands: ' ')"),
     (r"[-+]?\d+", "", "it may be beyond the range of the type"),
 ]  # fmt: skip
-"""Patterns of fields that are no value of their type, what is said of them, and the option before
+"""Patterns of fields that are not values of their type, what is said of them, and the option before
 that, which reads them: where the catalogue has it, it is not said."""
 
 
@@ -83,7 +83,7 @@ def explained(
 def explained_value(
     row: int, name: str, type: str, error: WrongValueError, options: CsvOptions
 ) -> SourceError:
-    """Return the error of a field that is no value of the type of its column.
+    """Return the error of a field that is not a value of the type of its column.
 
     Args:
         row: its row in the file.
@@ -97,7 +97,7 @@ def explained_value(
 
 
 def _of_value(where: str, type: str, look: str) -> str:
-    return f"{where}: it is no {type}" + (f"; {look}" if look else "")
+    return f"{where}: it is not a valid {type}" + (f"; {look}" if look else "")
 
 
 def _look(value: str, why: str, options: CsvOptions) -> str:

@@ -178,7 +178,7 @@ def _records(head: str, separator: str, quote: str | None) -> _Records:
 
 
 def _find_rows(head: str, layout: Layout, known: Fields) -> None:
-    """Find out separator, header and what is no row."""
+    """Find out separator, header and what is not a row."""
     options, reasons, doubts = layout
     lines = head.splitlines(keepends=True)
     skipped = known.get("skip", 0)
@@ -186,7 +186,7 @@ def _find_rows(head: str, layout: Layout, known: Fields) -> None:
     separators = [known["separator"]] if "separator" in known else list(_PRIORITY)
     if declared and "skip" not in known:
         skipped, options["skip"] = 1, 1
-        reasons.append("skip 1: its first line is no row")
+        reasons.append("skip 1: its first line is not a row")
         if "separator" not in known:
             separators = [declared[1]]
         reasons.append(f"separator {declared[1]!r}: its first line says so, as Excel writes it")

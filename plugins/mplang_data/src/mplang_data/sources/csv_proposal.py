@@ -370,8 +370,8 @@ def _find_missing(made: _Columns) -> None:
             made.reasons.append(f"missing {', '.join(others)}: column {name!r} has no other words")
         elif others and name in made.types:
             made.doubts.append(
-                f"column {name!r} is of strings, and {', '.join(others)} among them: if it is no "
-                "value, say missing, and missing_strings: true"
+                f"column {name!r} is of strings, and {', '.join(others)} among them: if it is not "
+                "an value, say missing, and missing_strings: true"
             )
     if len(words) > 1:
         made.options["missing"] = list(words)

@@ -24,7 +24,7 @@ INFINITE = r"(?i)^\s*[-+]?inf(inity)?\s*$"
 
 
 class WrongValueError(Exception):
-    """A field is no value of the type of its column.
+    """A field is not a value of the type of its column.
 
     Args:
         index: of the row.
@@ -111,7 +111,7 @@ def values_of(words: Words, name: str, type: Type, options: CsvOptions) -> Value
         options: how the file is written.
 
     Raises:
-        WrongValueError: one is no value of that type.
+        WrongValueError: one is not a value of that type.
     """
     is_string = pa.types.is_string(type)
     if options.trim or not is_string:

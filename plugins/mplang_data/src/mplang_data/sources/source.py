@@ -58,7 +58,7 @@ class Source(ABC):
             folder: the folder of the file that names it.
 
         Raises:
-            SourceError: it is no such place.
+            SourceError: it is not such a place.
         """
 
     @abstractmethod

@@ -219,7 +219,7 @@ def skeleton(nest: Any, is_leaf: Any) -> tuple[str, list[Any]]:
     """Return how values are nested, as JSON, and the values in order.
 
     Raises:
-        TypeError: it is no nest of dicts with names, lists and tuples.
+        TypeError: it is not a nest of dicts with names, lists and tuples.
 
     Example:
         >>> skeleton({"w": 1.5, "b": (2.5,)}, lambda x: isinstance(x, float))

@@ -89,7 +89,7 @@ def load(device: str, name: str, *, type: Any = None) -> Any:
         check_storable(kinds)
         for kind in kinds:
             if (kind.form is Form.SHARE) != (target.kind.form is Form.SHARE):
-                raise TypeError(f"it is a {kind}, which is no value of {target}")
+                raise TypeError(f"it is a {kind}, which is not a value of {target}")
         program = ops.load(name=name, types=tuple(kinds))
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}mp.load({device!r}, {name!r}): {error}", code="T014") from None

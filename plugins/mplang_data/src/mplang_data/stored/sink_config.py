@@ -67,7 +67,7 @@ class SinkConfig(StrictModel):
         for key, place in tables.items():
             owner, _, name = key.rpartition("/")
             if not owner:
-                raise ValueError(f"{key!r} is no coordinator and name, such as analyst/scores")
+                raise ValueError(f"{key!r} is not a coordinator and a name, such as analyst/scores")
             check_name(name)
             url, _, table = place.rpartition("#")
             if url.partition(":")[0] not in DATABASES or not table:

@@ -92,7 +92,7 @@ def _table(kind: TableType, file: int) -> Any:
             table = pq.read_table(pa.BufferReader(mapped(file)))
             return table.cast(arrow.schema(kind))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise SourceError("it is no table of that type") from error
+            raise SourceError("it is not a table of that type") from error
 
 
 def _decode(kind: BaseType, file: int) -> Any:

@@ -15,7 +15,7 @@ CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that
 
 
 def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
-    """Wait briefly for a failure that is no consequence of another party's failure.
+    """Wait briefly for a failure that is not a consequence of another party's failure.
 
     Where one party refuses the program, others may, too: so all of them are waited for.
     """

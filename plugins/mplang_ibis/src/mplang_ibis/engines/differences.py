@@ -164,7 +164,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "replace, concat, LIKE, CASE; the reference lists them", "levenshtein(text, text)",
     ),
     "float-modulo": _row(
-        "% and // of what is no integer", "has them of floats", "has none", "x - y * floor(x / y)",
+        "% and // of non-integers", "has them of floats", "has none", "x - y * floor(x / y)",
         "f % 2", "", "floor(f / 2)",
     ),
     "field": _row(
@@ -296,7 +296,7 @@ _OF_SPARK_ALONE = {
         "covar_samp(i, j) / (stddev(i) * stddev(j))",
     ),
     "pattern": DialectDifference(
-        "LIKE by a pattern that is no constant", "takes any",
+        "LIKE by a pattern that is not a constant", "takes any",
         {"spark": EngineAnswer("fails at a backslash", "text LIKE text", "text LIKE text")},
         "x LIKE 'a%', starts_with(x, y), ends_with(x, y), contains(x, y)", "text LIKE spaced",
         "starts_with(text, spaced)",

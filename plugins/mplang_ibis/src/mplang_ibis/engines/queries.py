@@ -307,7 +307,7 @@ def _limit(ctx: Context, node: Node | None) -> str:
                 else None
             )
             if not isinstance(value, int) or not 0 <= value < 1 << 62:
-                ctx.refuse("limit", f"{word} by what is no constant")
+                ctx.refuse("limit", f"{word} by what is not a constant")
             text += f" {word} {value}"
     return text
 

@@ -57,7 +57,7 @@ class AggregatePlan(NamedTuple):
         function: ``sum``, ``count``, ``mean``, ``min``, ``max``, ``var_samp`` or ``var_pop``; of a
             standard deviation it is its square, of which whoever reads it takes the root.
         total: what is added; of ``min`` and ``max`` the values, one product, among which it is.
-        known: how many values are no nulls; ``None`` if it is never null. Of ``min`` and ``max``
+        known: how many values are not nulls; ``None`` if it is never null. Of ``min`` and ``max``
             whether there are any, one product of bits.
         beyond: of ``min`` and ``max`` the bits that their values have at most.
         squares: of a variance what is added of squares.
@@ -76,7 +76,7 @@ class KeyNumber(NamedTuple):
     Attributes:
         side: the position of the side.
         value: that of the factor that is it.
-        known: that of the factor that says whether it is no null.
+        known: that of the factor that says whether it is not null.
         scale: by which power of ten it is multiplied; ``None`` if it is a float.
     """
 

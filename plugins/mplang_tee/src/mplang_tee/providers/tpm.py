@@ -105,7 +105,7 @@ class Tpm(AttestationProvider):
         try:
             bundle = _decoder.decode(quote)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise ValueError(f"it is no quote of a TPM: {error}") from None
+            raise ValueError(f"it is not a quote of a TPM: {error}") from None
         check_signature(read_key(expected.ak), bundle.message, bundle.signature)
         stated = read_quote(bundle.message)
         if stated.data != report:

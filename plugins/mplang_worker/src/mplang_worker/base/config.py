@@ -199,7 +199,7 @@ class EngineConfig(ConfigModel):
         quotas: the part of some limits that is one coordinator's.
         timeouts: timeouts.
         log_format: ``text`` for people, ``json`` for one JSON object per line; ``mplang worker``
-            takes ``json`` where stderr is no terminal.
+            takes ``json`` where stderr is not a terminal.
         log_level: minimum level; ``info`` has a line per session and job.
     """
 
@@ -381,7 +381,7 @@ class WorkerConfig(EngineConfig):
         unknown = self.authorities.keys() - known
         if unknown:
             raise ValueError(
-                f"authorities names {', '.join(sorted(unknown))}, who is no peer and no coordinator"
+                f"authorities: {', '.join(sorted(unknown))} is neither a peer nor a coordinator"
             )
         if self.tls is not None and self.plugins is None:
             raise ValueError(
@@ -401,7 +401,7 @@ class WorkerConfig(EngineConfig):
             **overrides: fields that replace those of the file.
 
         Raises:
-            ConfigError: the file cannot be read, is no YAML, or has a wrong field.
+            ConfigError: the file cannot be read, is not YAML, or has a wrong field.
         """
         try:
             fields: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))

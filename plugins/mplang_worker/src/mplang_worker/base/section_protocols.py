@@ -320,7 +320,7 @@ class Gate(Protocol):
             coordinator: who passes it on.
 
         Raises:
-            AdmissionError: it is no approval.
+            AdmissionError: it is not an approval.
         """
 
     def decide(self, run: RunRequest) -> Any:

@@ -98,8 +98,8 @@ class FailureBudget:
     def excuse(self, run: Key) -> None:
         """Mark an active run so that its failure does not count, as the front has seen why.
 
-        What depends on private data is no excuse: a deadline, a limit, a full sink, a query that
-        fails, the end of an engine or an MPC process.
+        What depends on private data is not an excuse: a deadline, a limit, a full sink, a query
+        that fails, the end of an engine or an MPC process.
 
         Args:
             run: name of the run.

@@ -214,7 +214,7 @@ class FrontGate:
             data: untrusted bytes.
 
         Raises:
-            AdmissionError: it is no envelope of an approval.
+            AdmissionError: it is not an envelope of an approval.
             RequestError: the session has too many.
         """
         if self._gate is None:

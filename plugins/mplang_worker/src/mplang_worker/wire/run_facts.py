@@ -191,7 +191,7 @@ def _numbers(given: Input) -> Numbers | None:
 
 def _plain(value: Any) -> list[int]:
     if not isinstance(value, Mask):
-        raise TypeError(f"a {type(value).__name__} is no fact")
+        raise TypeError(f"a {type(value).__name__} is not a fact")
     return list(value)
 
 
