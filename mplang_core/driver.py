@@ -326,7 +326,7 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
         opens = leaf.device is not None and leaf.device.kind.form is form
         how = "mp.reveal it" if opens else "return the plain result of an op that opens or uses it"
         raise DisclosureError(
-            f"{at()}{leaf!s} is a {form.value}; what is secret is not fetched. Instead, {how}",
+            f"{at()}{leaf!s} is a {form.value}; secret values cannot be fetched. Instead, {how}",
             code="D003",
         )
     if leaf.value.kept:

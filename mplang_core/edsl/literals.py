@@ -146,7 +146,7 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
         [array([1., 2.]), 'mean', 0]
     """
     leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
-    with trace_errors("a list of numbers is an array, but this is none"):
+    with trace_errors("a list of numbers is an array, but this is not one"):
         return [array_of(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
 
 

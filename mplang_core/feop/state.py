@@ -124,6 +124,6 @@ def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
         with _process_lock:
             return _process.setdefault(name, FeState(name, refuses=True))
     if ctx is None:
-        raise FeStateError(f"{at()}{name} keeps its state with a context, and there is none")
+        raise FeStateError(f"{at()}{name} keeps its state with a context, but no context is active")
     states: dict[str, FeState] = ctx.root().fe_state
     return states.setdefault(name, FeState(name, refuses=False, bound=None))

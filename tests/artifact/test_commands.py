@@ -262,7 +262,7 @@ BAD = [
     (("compile", "prog.py:swap", "--cluster", "0", "-o", "o"), "at least one node"),
     (
         ("compile", "prog.py:swap", "--cluster", "2", "-o", "o"),
-        "takes x, and nothing says its type and whose it is; add --arg x='f32[3]@P0' (or such a "
+        "takes x, whose type and owner are unknown; add --arg x='f32[3]@P0' (or such a "
         "type), or annotate it; to run it, give a value: --arg x@P0='[1.5, 2.5]', or "
         "--arg x@P0=@file.npy",
     ),

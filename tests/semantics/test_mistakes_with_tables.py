@@ -290,7 +290,7 @@ JOINS = {
     ),
     "a table that nobody hands over": (
         lambda t, u: another_table(t),
-        "it reads a table of its own, 'other'; make an argument of it",
+        "it reads another table, 'other'; pass it as an argument",
         lambda t, u: t.join(u, t.id == u.customer).agg(n=t.id.count()),
         {"n": [2]},
     ),

@@ -163,7 +163,7 @@ def test_an_input_that_is_not_public_is_not_the_one_that_was_shown(bank):
     bank.approve()
     run = bank.wants()
     told = bank.asks(RunRequest("s", "s-0", run.asked, run.inputs[:1]))
-    assert "month is to be public, and the same at all parties" in told
+    assert "month must be public, and the same at all parties" in told
     large = [PublicInput(0, None), run.inputs[1]]
     assert "year is too large to be looked at" in bank.asks(
         RunRequest("s", "s-0", run.asked, large)

@@ -77,7 +77,7 @@ def test_what_is_not_in_an_archive_is_missed(folder):
 def test_entries_that_are_removed_at_the_beginning_are_missed(folder):
     with closing(sqlite3.connect(folder / "gate.db")) as file, file:
         file.execute("DELETE FROM log WHERE number <= 20")
-    assert "the entries before 21 were removed, and no rotation tells of it" in wrong(folder)
+    assert "the entries before 21 were removed, and no rotation records it" in wrong(folder)
 
 
 def test_a_count_that_is_changed_after_a_rotation_is_found(folder):

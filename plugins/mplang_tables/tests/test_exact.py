@@ -154,7 +154,9 @@ def test_numbers_that_are_none_of_a_type_are_refused_without_telling_them(sim, n
         x = at("P0", table({"c": [number]}))
         return at("P0", from_integers, x, column="c", unit=unit, type=kind)
 
-    message = re.escape(f"column 'c' has numbers that, in the unit '{unit}', are none of the type")
+    message = re.escape(
+        f"column 'c' has numbers that, in the unit '{unit}', are outside of the type"
+    )
     with pytest.raises(PartyError, match=message) as error:
         mp.evaluate(sim, program)
     assert str(abs(number)) not in str(error.value)
@@ -358,9 +360,7 @@ def test_numbers_are_cast_where_they_stay_what_they_are(sim, number, kind, fits)
         assert str(found.schema.field("c").type) == kind
         np.testing.assert_array_equal(found.column("c").to_numpy(), [number])
         return
-    with pytest.raises(
-        PartyError, match=f"column 'c' has numbers that are none of the type {kind}"
-    ):
+    with pytest.raises(PartyError, match=f"column 'c' has numbers outside of the type {kind}"):
         mp.evaluate(sim, program)
 
 

@@ -208,7 +208,7 @@ def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
         (pa.table({"a\0": [1]}), "no name of a column"),
         (pa.table({"a" * 70_000: [1]}), "names of a table's columns have at most 65536 characters"),
         (pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")), "an index is called as a column"),
-        (pd.DataFrame({"a": [None]}), "nothing is in it; give it a type, as by astype"),
+        (pd.DataFrame({"a": [None]}), "it is empty; give it a type, as by astype"),
         (pd.DataFrame({"a": pd.to_datetime(["2020"]).tz_localize("Europe/Rome")}), "tz_convert"),
         (pd.DataFrame({"a": np.array([2**63], object)}), "this is not a table"),
         (pd.Series(["x", "y"]), "Series is not a tensor.*strings and dates are columns of tables"),

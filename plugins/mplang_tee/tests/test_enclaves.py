@@ -346,7 +346,7 @@ def test_a_sealed_value_is_opened_where_it_was_sealed_for(sim):
 def test_who_has_it_must_be_known():
     """Nobody could verify the enclave for a value whose owner is known only when it runs."""
     kind = mp.MPType(F64, None)
-    with pytest.raises(TraceError, match="known only at run time, so nobody can verify"):
+    with pytest.raises(TraceError, match="known only at run time, so no party can verify"):
         traced(lambda x: mp.seal(x, to="T"), kind)
 
 

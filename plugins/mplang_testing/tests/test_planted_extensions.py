@@ -385,7 +385,7 @@ CAUGHT = {
     "TestOpenDevice::test_what_is_protected": "the host fetches a value that is on a FAULT",
     "TestOpenDevice::test_who_learns": "the way into a FAULT discloses what is put there",
     "TestMoney::test_it_comes_back_from_its": "does not come back from its parameters",
-    "TestMoney::test_equal_types": "Money has an equality of its own",
+    "TestMoney::test_equal_types": "Money defines its own equality",
 }
 
 

@@ -226,7 +226,7 @@ def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
     workers.write("shop", PERMIT_ALL + "forbid (principal, action, resource) when { x };")
     try:
         told = refused(host, sales)
-        assert "shop runs nothing until its owner has mended its rules" in told
+        assert "shop runs nothing until its owner has repaired its rules" in told
         rows = {row["name"]: row for row in cluster_status(workers.cluster.spec)}
         assert [rows[name]["gate"] for name in NAMES] == ["open", "shut", "open"]
         assert [bool(rows[name]["why"]) for name in NAMES] == [False, True, False]

@@ -95,7 +95,7 @@ def unharmed(workers):
 
 
 PLACES = (
-    r"(; party \w+(, party \w+)* ((is|are) not observable, so no op of theirs is told"
+    r"(; party \w+(, party \w+)* ((is|are) not observable, so their ops are unknown"
     r"|(was|were) in spu\.run_jax at \w+\.py:\d+ then))*"
 )
 WHY = (

@@ -209,7 +209,7 @@ def bare(monkeypatch):
 def test_the_package_of_a_known_section_is_named(bare, tmp_path, fields, package):
     file = tmp_path / "alice.yaml"
     file.write_text(yaml.safe_dump({"name": "alice", **fields}))
-    told = f"come with a package of their own; try: pip install {package}"
+    told = f"come with another package; try: pip install {package}"
     for make in (
         lambda: WorkerConfig(name="alice", **fields),
         lambda: WorkerConfig.from_yaml(file),

@@ -248,7 +248,7 @@ class Lineage:
             ()
         """
         if any(self.origins_of(key) is None for key in keys):
-            return {}, "nobody can tell what its keys are computed of"
+            return {}, "the source of its keys is unknown"
         made, chosen, functions = self.keys(keys)
         guards = {}
         for origin in self.reads - self.loose:

@@ -21,7 +21,7 @@ NOT_KNOWN = "not known"
 ALERTS = ("vanishes", "overflows", NOT_KNOWN)
 
 _NOTES: Mapping[str, str] = {
-    "overflows": "Overflows: what comes after it is told as if it had not happened.",
+    "overflows": "Overflows: what follows is computed as if it had not happened.",
     "observed": "Observed: it follows from the sample, and other data may be outside of it.",
 }
 

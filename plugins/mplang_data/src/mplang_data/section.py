@@ -98,7 +98,7 @@ class DataSection:
                 entries = read_entries(values)
             except (ConfigError, LookupError, TypeError, ValueError) as error:
                 raise ConfigError(
-                    f"{name} tells no catalogue of data sets: {error}", code="C008"
+                    f"{name} sent no catalogue of data sets: {error}", code="C008"
                 ) from None
             stored[name] = {key: (each.nest, each.kinds) for key, each in entries.items()}
         return Catalogue(data, stored)

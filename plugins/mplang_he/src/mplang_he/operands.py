@@ -46,7 +46,7 @@ def check_rows(value: MPObject, device: Device) -> None:
     if not kind.shape or not kind.shape[0]:
         raise TraceError(
             f"{at()}{device} encrypts tensors by rows, along the first axis, and {value!s} has "
-            "none: make it one of one row",
+            "none: reshape it to one row",
             code="T012",
         )
 

@@ -346,7 +346,7 @@ def _ranges_of_decrypted(op: Operation, operands: Sequence[Interval]) -> OpRange
 
 def _check_scheme(scheme: Scheme, parameters: Parameters) -> None:
     if parameters.scheme != scheme:
-        raise TypeError(f"it takes what is of {scheme}, got one of {parameters.scheme}")
+        raise TypeError(f"it takes ciphertexts of {scheme}, got one of {parameters.scheme}")
 
 
 def _check_modulus(made: HeCiphertextType) -> None:
@@ -369,7 +369,7 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     if (public, relin) != (HePublicKeyType(parameters), HeRelinKeyType(parameters)):
         raise TypeError(
             f"operands are encrypted under {parameters}, and the keys are {public} and {relin}: "
-            "what is computed together is under one key"
+            "operands of one computation need the same key"
         )
     made = results_of(op.attrs["code"], parameters, operands_of(operands, op.attrs["ranges"]))
     for each in made:

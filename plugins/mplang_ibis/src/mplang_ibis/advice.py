@@ -62,8 +62,8 @@ _RULES = (
      "itself, without .execute() or .to_pandas(), and mp.fetch(host, result)"),
     ("IntegrityError", "belong to another relation", "", "a column is one of the table that the "
      "method is called on; join the tables first, or write `_.a` (from ibis import _)"),
-    ("IntegrityError", "Name collisions", "", "give the columns of the other table names of their "
-     "own, as join(u, 'key', rname='{name}_of_u')"),
+    ("IntegrityError", "Name collisions", "",
+     "give the columns of the other table other names, as join(u, 'key', rname='{name}_of_u')"),
     ("IbisTypeError", "not comparable", "", "cast one of them, as t.a.cast('string')"),
     ("IbisTypeError", "Cannot compute precedence", "", "values of one type, as 'x' and 'y', or a "
      "cast, as t.a.cast('string')"),

@@ -40,4 +40,4 @@ def check_names(names: Sequence[object]) -> None:
                 "lower case; not t0, t1, … and none of DuckDB's own (duckdb_…, pg_…, sqlite_…)"
             )
     if len(set(names)) != len(names) or not names:
-        raise ValueError(f"each table has a name of its own, got ({', '.join(map(str, names))})")
+        raise ValueError(f"each table needs a different name, got ({', '.join(map(str, names))})")

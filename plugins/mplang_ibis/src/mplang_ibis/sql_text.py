@@ -44,8 +44,8 @@ def filled(text: str, names: Mapping[str, str]) -> str:
             return match[0]
         if key not in names:
             raise ValueError(
-                f"{line_at(text, match.start())}: no table is called {key!r}; hand it over by "
-                f"keyword, as {key}=mp.dataset(…); tables are {', '.join(names) or 'none'}"
+                f"{line_at(text, match.start())}: no table is called {key!r}; pass it by keyword, "
+                f"as {key}=mp.dataset(…); tables are {', '.join(names) or 'none'}"
             )
         used.add(key)
         return names[key]

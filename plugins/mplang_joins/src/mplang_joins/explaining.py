@@ -226,7 +226,7 @@ class _Costs:
         ]
         if not bounds:
             raise TraceError(
-                "explain: the program reads no data set of whose rows a bound is known", code="T018"
+                "explain: the program reads no data set with a known bound on its rows", code="T018"
             )
         self._largest = max(bounds)
 

@@ -72,7 +72,6 @@ def common_kind(a: str, b: str) -> KeyKind:
     kinds = kind_of(a), kind_of(b)
     if kinds[0].name != kinds[1].name:
         raise TypeError(
-            f"{a} does not match {b}, as no value of the one equals one of the other; cast one of "
-            "them"
+            f"{a} does not match {b}: no value of one equals a value of the other; cast one of them"
         )
     return max(kinds)

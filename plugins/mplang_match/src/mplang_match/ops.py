@@ -89,7 +89,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     _check_on(attrs["on"], tables(op))
     learn: Mask = attrs["learn"]
     if not learn or not learn <= Mask.from_ranks(ranks):
-        raise ValueError(f"both parties learn what is in common, or one of {ranks}, got {learn}")
+        raise ValueError(f"learn names both parties or one of {ranks}, got {learn}")
     if attrs["protocol"] not in names():
         raise ValueError(f"no matcher {attrs['protocol']!r} is installed; {', '.join(names())} are")
     most = attrs["most"]

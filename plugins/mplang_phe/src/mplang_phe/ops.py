@@ -66,7 +66,7 @@ def plain_bits(x: TensorType, limit: Limit, scale: int) -> int:
             "scale= how many bits it has behind the point"
         )
     if scale and not is_float:
-        raise TypeError(f"{x} has nothing behind the point, so leave scale={scale} out")
+        raise TypeError(f"{x} has no fraction, so leave scale={scale} out")
     most = Fraction(limit) * 2**scale if bounded else Fraction(_largest(name))
     bits = math.ceil(most).bit_length()
     if bits > PLAIN_BITS:
@@ -237,9 +237,7 @@ def _sum_type(
     _check_key(x, key)
     _check_key(y, key)
     if x.inner != y.inner or x.scale != y.scale:
-        raise TypeError(
-            f"what is added has one shape, and as many bits behind the point: {x} and {y}"
-        )
+        raise TypeError(f"addends need one shape and the same number of fraction bits: {x} and {y}")
     return _of(x, x.inner.shape, max(x.bits, y.bits) + 1, x.scale)
 
 

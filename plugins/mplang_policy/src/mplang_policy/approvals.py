@@ -71,7 +71,7 @@ class Wanted(NamedTuple):
             return f"it is for {quoted(approval.name)}, and this is called {quoted(asked.name)}"
         if not asked.texts:
             return (
-                "the run does not tell its source lines, and they were shown: upgrade mplang-http "
+                "the run does not include its source lines, which were shown: upgrade mplang-http "
                 "at the coordinator, or run the program as a whole"
             )
         if approval.shown != asked.texts:
@@ -81,10 +81,10 @@ class Wanted(NamedTuple):
     def _inputs(self, approval: Approval) -> Iterator[str]:
         given = {each.position: each.numbers for each in self.inputs}
         for position in sorted(given.keys() - approval.inputs.keys()):
-            yield f"it says nothing of input {position}, which is public"
+            yield f"it does not name the public input {position}"
         for position, allowed in approval.inputs.items():
             if position not in given:
-                yield f"{quoted(allowed.name)} is to be public, and the same at all parties"
+                yield f"{quoted(allowed.name)} must be public, and the same at all parties"
             else:
                 told = allowed.refusal(given[position])
                 if told:

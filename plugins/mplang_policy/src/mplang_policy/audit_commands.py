@@ -134,9 +134,11 @@ def verify(
     last = log.head
     typer.echo(f"{last.number} entries, each as it was written; the last is {last.hash}")
     for rule, count in expiries.rules.items():
-        typer.echo(printable(f"but for {count} that expired, on record, by the rule {rule}"))
+        typer.echo(printable(f"{count} of them expired, on record, by the rule {rule}"))
     if not heads:
-        typer.echo("that none is missing at the end, peers can say: verify --head PEER=NUMBER:HASH")
+        typer.echo(
+            "whether entries are missing at the end, peers can say: verify --head PEER=NUMBER:HASH"
+        )
 
 
 @audit.command()

@@ -46,7 +46,7 @@ def shut(party: str, what: str, coordinator: str = "") -> AdmissionError:
         what: ``rules`` or ``log``.
         coordinator: who is refused, for the rules.
     """
-    text = f"{party} runs nothing until its owner has mended its {what}"
+    text = f"{party} runs nothing until its owner has repaired its {what}"
     words = ["mplang", "audit", "verify", "-c", "worker.yaml"]
     if what == "rules":
         words = ["mplang", "policy", "check", "PROGRAM.mpl", "-c", "worker.yaml"]
@@ -161,7 +161,7 @@ def _of_budget(
     left = min(by_one.epsilon - mine.epsilon, by_all.epsilon - total.epsilon)
     one_spend = len([each for each in asked.spends if each.party == asked.party]) == 1
     if 0 < left < amount.epsilon and one_spend:
-        text = "more noise takes less of the budget; what is told is less exact"
+        text = "more noise takes less of the budget; results are less exact"
         yield Advice("code", text, f"epsilon={_float(left, EPSILON)!r}")
     more, all_of_it = mine.plus(amount), total.plus(amount)
     larger = {}

@@ -278,7 +278,7 @@ class Review(Report):
         """Return the source lines that an approval holds for."""
         known = [row for row in self.lines() if row[1] or row[2]]
         if not known:
-            return [Paragraphs(["The program does not tell the text of its lines."], LINES)]
+            return [Paragraphs(["The program does not include the text of its lines."], LINES)]
         rows = [
             [quoted_line(where), quoted(name, None), in_curly_quotes(text)]
             for where, name, text in known

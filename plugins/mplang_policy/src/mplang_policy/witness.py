@@ -110,9 +110,7 @@ class Witness:
                 if (signed.party, signed.run) != (peer, run):
                     raise HeadError("it is of another party or run")
             except HeadError as error:
-                log.warning(
-                    "the head of %s's log after %s counts for nothing: %s", peer, run, error
-                )
+                log.warning("the head of %s's log after %s is ignored: %s", peer, run, error)
                 continue
             me, now = self._party, writing.now
             finding = writing.changed(partial(_note, signed, me, now))

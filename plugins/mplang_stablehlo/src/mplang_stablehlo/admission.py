@@ -49,8 +49,8 @@ ARITHMETIC = frozenset(_ARITHMETIC.split())
 """Elementwise StableHLO ops on real numbers."""
 
 _CALLS_OUT = (
-    "it is not among the custom calls allowed there: a Python callback cannot run there, nor what "
-    "talks to a host"
+    "it is not among the custom calls allowed there: Python callbacks and calls of a host cannot "
+    "run there"
 )
 
 _ATTRIBUTES: Mapping[str, frozenset[str]] = {

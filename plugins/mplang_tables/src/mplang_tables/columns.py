@@ -141,7 +141,7 @@ def replaced(kind: TableType, column: str, *columns: tuple[str, str]) -> TableTy
 
 def _advice(type: str) -> str:
     if type == "null":
-        return 'nothing is in it; give it a type, as by astype("float64") or astype("string")'
+        return 'it is empty; give it a type, as by astype("float64") or astype("string")'
     if type.startswith("timestamp"):
         return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
     if type.startswith("duration"):

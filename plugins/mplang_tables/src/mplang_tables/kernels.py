@@ -137,8 +137,9 @@ def _stacked(
                 column = column.fill_null(False if str(column.type) == "bool" else 0)
             elif column.null_count:
                 raise KernelError(
-                    f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them "
-                    "(mplang_tables.fill_nulls), or take to_masked, which has a place for them",
+                    f"{ctx.op.opcode}: column {name!r} has nulls, which tensors cannot hold; fill "
+                    "or drop them "
+                    "(mplang_tables.fill_nulls), or use to_masked, which keeps them",
                     code="R008",
                 )
             values[count:end, i] = column.to_numpy()

@@ -125,8 +125,8 @@ def _check(enclave: OwnEnclave) -> None:
     provider.makes(**enclave.maker)
     if enclave.swap == "none" and is_swapping():
         raise ConfigError(
-            "enclave.swap: this machine swaps, by which what is plain in the enclave would come to "
-            "a disk; turn it off, or say that it is encrypted",
+            "enclave.swap: this machine swaps, which would write plain data of the enclave to a "
+            "disk; turn it off, or say that it is encrypted",
             code="C003",
         )
 

@@ -92,7 +92,7 @@ def ask_for(requirements: Iterable[Requirement], name: str) -> None:
     if any(each.distribution in disabled for each in missing):
         advice.insert(0, "take it out of MPLANG_DISABLE_PLUGINS")
     if not all(known):
-        advice.append("ask who made it for what is not a package of mplang")
+        advice.append("ask its author for packages that are not mplang's")
     needed = ", ".join(map(str, missing))
     raise PluginLoadError(f"{quoted(name)} needs {needed}, not here; {', or '.join(advice)}")
 

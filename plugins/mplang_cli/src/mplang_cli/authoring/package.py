@@ -115,7 +115,7 @@ def new_plugin(
     try:
         folder.mkdir()
     except FileExistsError:
-        raise ConfigError(f"{folder} is there already; nothing was written", code="C006") from None
+        raise ConfigError(f"{folder} exists already; nothing was written", code="C006") from None
     except OSError as error:
         raise ConfigError(f"cannot make {folder}: {error.strerror}", code="C005") from error
     try:

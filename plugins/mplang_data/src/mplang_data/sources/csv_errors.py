@@ -29,7 +29,7 @@ LOOKS = [
     (rf"{_NUMBER} ?%", "", f"it has a percent sign: {_WRITE_WITHOUT}"),
     (rf"(?:{CURRENCY}) ?{_NUMBER}|{_NUMBER} ?(?:{CURRENCY})", "",
      f"it has a currency: {_WRITE_WITHOUT}"),
-    (r"\u2212.*", "", "its minus sign is a dash, and none of ASCII: write it with that"),
+    (r"\u2212.*", "", "its minus sign is a dash: write the minus of ASCII (-)"),
     (r"\(.*\d\)", "negative", "parentheses stand for a minus sign (negative: parentheses)"),
     (r"[\d.,' ]*\d ?-", "negative", "a minus sign is behind it (negative: trailing)"),
     (r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*", "", "dates are written as 2024-01-31, or as dates, or "
@@ -116,7 +116,7 @@ def _look(value: str, why: str, options: CsvOptions) -> str:
         if not is_said and re.fullmatch(pattern, value.strip()):
             return look
     if "a zone" in why or "no zone" in why or "zone offset" in why:
-        return "a time has a zone where the catalogue says tz=UTC, and else none"
+        return "a time has a zone only where the catalogue says tz=UTC"
     return ""
 
 

@@ -243,7 +243,7 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         _find_names([fields for _, fields in records[first:]], layout)
     if first and "skip" not in known:
         options["skip"] = skip = records[first][0] + skipped
-        sentence = f"skip {skip}: so many lines before the header have fewer fields, or empty ones"
+        sentence = f"skip {skip}: the lines before the header have fewer fields, or empty ones"
         if rows.share < _SURE_SHARE or "names" in options:
             doubts.append(f"{sentence}; if they are rows, say separator, and skip: {skipped}")
         else:

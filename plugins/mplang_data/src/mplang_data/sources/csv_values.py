@@ -125,7 +125,7 @@ def values_of(words: Words, name: str, type: Type, options: CsvOptions) -> Value
     return _converted(words, _conversion(name, type, options))
 
 
-_QUOTE_AFTER_BLANKS = "a quote behind blanks quotes nothing"
+_QUOTE_AFTER_BLANKS = "a quote after blanks does not begin a quoted field"
 
 
 def without(words: Words, missing: Collection[str]) -> Words:

@@ -75,7 +75,7 @@ def unseal(key: bytes, about: bytes, sealed: Reader, plain: BinaryIO) -> None:
         for nonce, chunk in _chunks(sealed, CHUNK + TAG):
             plain.write(cipher.decrypt(nonce, chunk, about))
     except InvalidTag:
-        raise StoreError("what is stored is damaged, or the sink has another key now") from None
+        raise StoreError("the stored value is damaged, or the sink has another key now") from None
 
 
 def _cipher(key: bytes, salt: bytes) -> AESGCM:

@@ -76,7 +76,7 @@ def party_locations(
     ]
     if silent:
         verb = "is" if len(silent) == 1 else "are"
-        yield f"{', '.join(map(party, silent))} {verb} not observable, so no op of theirs is told"
+        yield f"{', '.join(map(party, silent))} {verb} not observable, so their ops are unknown"
     for location, ranks in ranks_by_location.items():
         verb = "was" if len(ranks) == 1 else "were"
         yield f"{', '.join(map(party, ranks))} {verb} {location} then"

@@ -138,7 +138,7 @@ def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: b
         sql = f"SELECT {distinct}{', '.join(kept)} FROM ({sql}) AS {ctx.name('q')} "
         sql += f"WHERE {ctx.dialect.quoted('q')}"
     if distinct and order.hidden:
-        ctx.refuse("distinct", "DISTINCT with an order by what is not in the result")
+        ctx.refuse("distinct", "DISTINCT with an order by a column outside of the result")
     return Query(_sorted(ctx, sql, names_only, order), columns)
 
 

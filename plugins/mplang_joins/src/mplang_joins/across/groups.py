@@ -131,7 +131,7 @@ class JoinedGroups:
 
         if self.fits is not None and not bool(_here(self.fits)):
             raise OverflowError(
-                "a sum may not fit into 64 bits, so that none of the numbers counts: take a larger "
+                "a sum may not fit into 64 bits, so all numbers are invalid: take a larger "
                 "unit, or smaller values"
             )
         schema = arrow.schema(self.type)

@@ -422,8 +422,8 @@ class _Lowering:
         if len(self.shown) > before:  # whose numbers somebody would get
             raise QueryRefusedError(
                 "clause",
-                "groups are in order by columns of the result: add it to those, as an order tells "
-                "of it, too",
+                "groups are ordered by columns of the result: add it to them, as the order "
+                "discloses it too",
                 order.by,
             )
         if column not in columns:

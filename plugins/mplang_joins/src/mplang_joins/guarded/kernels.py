@@ -19,8 +19,8 @@ from mplang_joins.ops import Kinds
 from mplang_joins.tokens import Array, tokens_of
 
 _OTHER_GROUP = (
-    "joins.units: a row is in a group that is none of those published; say in values: or ranges: "
-    "of the data set which there are, or leave out rows without one"
+    "joins.units: a row is in a group that is not published; list all groups in values: or ranges: "
+    "of the data set, or leave out rows without one"
 )
 
 

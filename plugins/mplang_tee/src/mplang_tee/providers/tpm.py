@@ -118,8 +118,8 @@ class Tpm(AttestationProvider):
         registers = b"".join(bytes.fromhex(expected.pcrs[index]) for index in wanted)
         if stated.digest != hashlib.sha256(registers).digest():
             raise ValueError(
-                f"the registers {_listed(wanted)} have SHA-256 {stated.digest.hex()} together, and "
-                "not that of what is expected: the machine has started something else"
+                f"the registers {_listed(wanted)} have SHA-256 {stated.digest.hex()} together, not "
+                "the expected hash: the machine booted other software"
             )
         return AttestationEvidence(registers={f"pcr{i}": expected.pcrs[i] for i in wanted})
 

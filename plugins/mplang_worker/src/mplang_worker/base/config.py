@@ -372,10 +372,10 @@ class WorkerConfig(EngineConfig):
                 "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
             )
         if self.tls is None and self.authorities:
-            raise ValueError("authorities name those who have certificates; without tls nobody has")
+            raise ValueError("authorities needs tls: without tls no party has a certificate")
         if self.tls is None and self.controllers:
             raise ValueError(
-                "control.certificates names those who have some; without tls nobody has"
+                "control.certificates needs tls: without tls no client has a certificate"
             )
         known = {self.name, *(self.peers or ()), *self.coordinators, *self.controllers}
         unknown = self.authorities.keys() - known

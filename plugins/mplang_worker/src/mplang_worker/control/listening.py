@@ -69,7 +69,7 @@ def _make_folder(folder: Path, group: int | None) -> None:
     if stat.S_IMODE(there.st_mode) & 0o027:
         raise ConfigError(
             f"field 'control.path': others may use {folder}, of mode "
-            f"{stat.S_IMODE(there.st_mode):o}; give the socket a folder of its own, of mode 0750 "
+            f"{stat.S_IMODE(there.st_mode):o}; put the socket into its own folder, of mode 0750 "
             "with the group of control.group, or 0700",
             code="C003",
         )

@@ -116,7 +116,7 @@ class FailureBudget:
             "runs nothing more of it, since failures may tell of private data; the owner of "
             f"{self._worker} can raise limits.failures, and restart the worker",
         )
-        text = "a larger limit lets it fail, and so tell, more often; counting begins anew"
+        text = "a larger limit permits more failures, which may disclose more; counting begins anew"
         change = f"limits: {{failures: {2 * self.limit}}}"
         advice = Advice("setting", text, change, by=self._worker)
         resource = f"Coordinator::{in_quotes(coordinator)}"

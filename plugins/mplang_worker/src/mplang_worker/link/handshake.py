@@ -160,9 +160,7 @@ class Handshake:
         """
         try:
             if not self._introduced.wait(self._timeouts.connect):
-                raise CommError(
-                    "a link came, but this party was not told of its peers", code="L004"
-                )
+                raise CommError("a peer connected before this party knew its peers", code="L004")
             sock.settimeout(self._timeouts.connect)
             server = self.context(ssl.PROTOCOL_TLS_SERVER)
             if server is not None:

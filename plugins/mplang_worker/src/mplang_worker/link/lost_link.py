@@ -14,7 +14,7 @@ class LostLink(StrEnum):
     HAS_ANOTHER_KEY = "the peer has another key"
     INTERRUPTED = "the reading was interrupted"
     IS_SILENT = "it does not answer"
-    IS_WRONG = "it sent what is not taken"
+    IS_WRONG = "it sent an unexpected message"
     MISTAKE = "a mistake here"
     READS_NOTHING = "it does not read what is sent to it"
     SHUTDOWN = "the worker ends"

@@ -106,7 +106,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
             return _held.decode(self.stored)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise WireError(
-                f"what a party tells of its storage is damaged: {error}", code="L005"
+                f"a party's description of its storage is damaged: {error}", code="L005"
             ) from None
 
     @classmethod

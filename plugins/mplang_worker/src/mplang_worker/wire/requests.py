@@ -110,7 +110,7 @@ class SessionRequest(msgspec.Struct, frozen=True):
             raise
         names = [party.name for party in request.parties]
         if len(set(names)) != len(names):
-            raise RequestError(422, "parties", "each party has a worker of its own")
+            raise RequestError(422, "parties", "each party needs its own worker")
         if request.rank >= len(names) or names[request.rank] != config.name:
             raise RequestError(421, "another-worker", f"this is worker {config.name}")
         for party in request.parties:
@@ -136,8 +136,8 @@ class SessionRequest(msgspec.Struct, frozen=True):
             raise RequestError(
                 403,
                 "no-peer",
-                f"{party.name} at {party.address} is not a peer of {config.name}; without tls the "
-                "address is all that tells who it is",
+                f"{party.name} at {party.address} is not a peer of {config.name}; without tls only "
+                "the address identifies it",
             )
 
 
