@@ -193,7 +193,7 @@ DATA_OF_TWO = {
     ),
     "keys of two types": (
         lambda: mp.match(debts(), orders(), on=[("id", "no")]),
-        "string does not match int64, as no value of the one equals one of the other; cast one",
+        "string does not match int64: no value of one equals a value of the other; cast one",
         lambda: number_of(mp.match(debts(), orders(), on=[("id", "customer")])[0]),
     ),
     "who learns": (

@@ -91,7 +91,7 @@ WRONG = {
     cut: "damaged",
     empty: "empty",
     link_out: "symbolic link leads out of its folder",
-    pipe: "no regular file",
+    pipe: "not a regular file",
     other_type: "column 'age' is int32 there, and int64 in the catalogue",
     no_column: "no column 'pay'",
     no_match: "no column 'id', which may be matched on",
@@ -279,10 +279,10 @@ def test_who_is_no_reader_is_told_the_same_as_of_what_does_not_exist(folder):
 def test_a_program_names_no_path(name):
     with (
         on_simulator({"bank": {"people": PEOPLE}}) as made,
-        pytest.raises(TraceError, match="no name of a data set"),
+        pytest.raises(TraceError, match="not a name of a data set"),
     ):
         mp.evaluate(made, lambda: mp.dataset("bank", name))
-    with pytest.raises(ConfigError, match="no name of a data set"):
+    with pytest.raises(ConfigError, match="not a name of a data set"):
         read_data_sets({name: bank("csv:people.csv")["bank"]["people"]}, "/")
 
 

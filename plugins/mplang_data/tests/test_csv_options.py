@@ -108,7 +108,7 @@ def test_options_are_those_of_csv_files_and_no_reader_knows_them():
     assert "csv" not in DataSet(source="csv:x.csv", **fields).public()
     for wrong, why in (
         ({"separator": "ab"}, "one ASCII character"),
-        ({"encoding": "rot13"}, "no encoding"),
+        ({"encoding": "rot13"}, "not an encoding"),
         ({"dates": "%d.%m"}, "a day, a month and a year"),
         ({"dates": "%Q%d%m%Y"}, "%Q is not a code"),
         ({"seperator": ";"}, "did you mean 'separator'"),

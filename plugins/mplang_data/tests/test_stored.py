@@ -254,7 +254,7 @@ def test_a_name_is_no_path(wrong):
         lambda: mp.load("P0", wrong, type=mp.TensorType("i64")),
         lambda: mp.remove("P0", wrong),
     ):
-        with pytest.raises(TraceError, match="test_stored.py.*no name of a data set"):
+        with pytest.raises(TraceError, match="test_stored.py.*not a name of a data set"):
             mp.trace(mp.TraceContext(cluster), use)
 
 

@@ -130,7 +130,7 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
     ("text", "options", "message"),
     [
         ("SELECT 1 FROM {peopl}", {}, r"line 1 \(SELECT 1 FROM \{peopl\}\): no table is called"),
-        ("SELECT 1 FROM people", {}, r"does not read the table 'people'.* no f-string"),
+        ("SELECT 1 FROM people", {}, r"does not read the table 'people'.* not an f-string"),
         ("SELECT 1 FROM '{people}'", {}, "without quotes"),
         ("SELECT x\nFROM {people}", {}, r"line 1 \(SELECT x\): .*\"x\" not found.*Candidate"),
         ("SELECT age,\nsum(shop) AS s\nFROM {people}", {}, r"line 1 .*GROUP BY"),
@@ -168,7 +168,7 @@ def test_a_party_reads_its_own_tables(sim):
         ran(sim, "SELECT age FROM {people}", party="nobody")
     with pytest.raises(TraceError, match="it reads no table"):
         mp.evaluate(sim, lambda: mp.sql("bank", "SELECT 1 AS one"))
-    with pytest.raises(TraceError, match="no name of a table here"):
+    with pytest.raises(TraceError, match="not a name of a table here"):
         mp.evaluate(sim, lambda: mp.sql("bank", "FROM {T}", T=mp.dataset("bank", "people")))
 
 

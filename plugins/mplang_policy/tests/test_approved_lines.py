@@ -104,7 +104,7 @@ def test_another_function_ends_it(bank):
 def test_a_run_that_tells_no_lines_is_refused(bank):
     run = bank.wants(fn=ran(CELL))
     silent = RunRequest("s", "s-0", replace(run.asked, texts=""), run.inputs)
-    assert "the run does not tell its source lines" in bank.asks(silent)
+    assert "the run does not include its source lines" in bank.asks(silent)
 
 
 def test_whoever_lies_about_lines_runs_what_was_approved_and_nothing_else(bank):

@@ -205,7 +205,7 @@ def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "this is not a table: Duplicate column names"),
         (pa.table({"a": pa.array([1], pa.duration("s"))}), "'a' is of the type 'duration"),
         (pa.table({"a": pa.array([1], pa.timestamp("s", "Europe/Rome"))}), "tz=Europe/Rome"),
-        (pa.table({"a\0": [1]}), "no name of a column"),
+        (pa.table({"a\0": [1]}), "not a name of a column"),
         (pa.table({"a" * 70_000: [1]}), "names of a table's columns have at most 65536 characters"),
         (pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")), "an index is called as a column"),
         (pd.DataFrame({"a": [None]}), "it is empty; give it a type, as by astype"),

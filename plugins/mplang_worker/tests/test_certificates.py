@@ -341,7 +341,7 @@ def test_one_who_is_nobody_has_no_authority():
     tls = {"tls": TlsFiles.of("certs/alice"), "coordinators": ("host",), "peers": {}}
     with pytest.raises(ConfigError, match="authorities: carol is neither a peer"):
         WorkerConfig(name="alice", authorities={"carol": "carol.pem"}, **tls)
-    with pytest.raises(ConfigError, match="without tls nobody has"):
+    with pytest.raises(ConfigError, match="without tls no"):
         WorkerConfig(name="alice", authorities={"carol": "carol.pem"})
 
 

@@ -283,7 +283,7 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
     mp.evaluate(host, many)
     refused(host, tell, kept)
     for name in ("bank", "shop"):  # the host is told as soon as one of them refuses
-        wait_until(lambda name=name: "is not known any more" in workers.last_refusal(name))
+        wait_until(lambda name=name: "are no longer known" in workers.last_refusal(name))
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):

@@ -134,11 +134,11 @@ def noise_in_a_loop():
 PROGRAMS = {
     another_data_set: '"reads"',
     another_column: "not among them: people.note",
-    rows: "mp.guard.aggregate, or an op of mp.dp, aggregates a table",
+    rows: "mp.guard.aggregate, or an op of mp.dp, computes aggregates",
     a_group_under_k: "context.k >= 20 (k is 19)",
     one_persons_pay: "column 'pay' is computed",
     a_case_before: "column 'pay' is computed",
-    a_made_up_count: "mp.guard.aggregate, or an op of mp.dp, aggregates a table",
+    a_made_up_count: "mp.guard.aggregate, or an op of mp.dp, computes aggregates",
     compiled_code_before: "its table is not of rows as a data set gives them",
     duplicates_for_persons: "its table is not of rows as a data set gives them",
     a_row_a_thousand_times: "its table is not of rows as a data set gives them",

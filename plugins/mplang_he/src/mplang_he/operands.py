@@ -30,7 +30,7 @@ def tensor_of(value: MPObject, device: Device) -> TensorType:
         )
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who holds {value!s} is known only at run time; name its party", code="T012"
+            f"{at()}the holder of {value!s} is known only at run time; name its party", code="T012"
         )
     return kind
 
