@@ -214,7 +214,7 @@ class PartyError(RunError):
 
     @property
     def refusals(self) -> Refusals:
-        """What the parties refuse, as data, if that is why the run failed."""
+        """Refusals of the parties, as data, if the run failed by them."""
         first: tuple[Refusal, ...] = getattr(self.__cause__, "refusals", ())
         return Refusals((*first, *(refusal for each in self.others for refusal in each.refusals)))
 

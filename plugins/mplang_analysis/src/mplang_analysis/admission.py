@@ -17,7 +17,7 @@ MAX_REASON = 500  # characters of one
 
 
 class Submission(NamedTuple):
-    """What a coordinator wants to run at a party.
+    """Run that a coordinator submits to a party.
 
     Attributes:
         program: the program, which is valid; it may not be changed.

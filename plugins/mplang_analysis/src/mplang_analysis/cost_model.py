@@ -39,7 +39,7 @@ from mplang_core.ext import (
 
 @dataclass(frozen=True, slots=True)
 class OpCount:
-    """How often an op stands in a program.
+    """Number of times that an op occurs in a program.
 
     Attributes:
         family: the part of its name before the dot.
@@ -56,7 +56,7 @@ class OpCount:
 
 @dataclass(frozen=True, slots=True)
 class LinkCost:
-    """What one party sends to another, at most.
+    """Upper bound of the traffic from one party to another.
 
     Attributes:
         sender: the one.
@@ -112,7 +112,7 @@ class UnknownCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs(Report):
-    """What a program costs.
+    """Costs of a program.
 
     Attributes:
         program: its name.

@@ -30,7 +30,7 @@ from mplang_core.ext import TraceError
 
 @dataclass(frozen=True, slots=True)
 class Disclosure(Report):
-    """What a program discloses: in sentences, as a picture, and as a table.
+    """Disclosures of a program: in sentences, as a picture, and as a table.
 
     Attributes:
         program: its name.

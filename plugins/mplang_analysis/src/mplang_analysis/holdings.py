@@ -27,7 +27,7 @@ Sealed = tuple[BaseType, Label]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one party had at some time, and may remember.
+    """Data that one party had at some time, and may remember.
 
     Attributes:
         shares: the label of its shares, all together.

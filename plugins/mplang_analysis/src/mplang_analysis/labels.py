@@ -51,7 +51,7 @@ _DIGEST = re.compile(r"|[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One private datum, or several that are treated alike.
+    """Private datum, or several that are treated alike.
 
     Attributes:
         party: whose it is.
@@ -77,7 +77,7 @@ class Source:
 
     @property
     def origin(self) -> Origin:
-        """What it is, whatever it went through."""
+        """Origin, whatever ops it went through."""
         return Origin(self.party, self.name)
 
     def settled(self) -> Source:
@@ -113,7 +113,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What flowed into the copy of a value that one party holds.
+    """Sources in the copy of a value that one party holds.
 
     Attributes:
         sources: the private data.

@@ -14,7 +14,7 @@ from mplang_analysis.type_size import bytes_of
 
 @dataclass(frozen=True, slots=True)
 class LineTotal:
-    """What all parties together take at a line, once in each loop around it.
+    """Costs of all parties together at a line, once in each loop around it.
 
     Attributes:
         messages: how many.

@@ -112,7 +112,7 @@ class Ranges(Report):
         return [TextTable(f"Numbers of {quoted(self.program)}", COLUMNS, rows, alerts)]
 
     def remarks(self) -> Sequence[str]:
-        """Say how far it is to be trusted."""
+        """Return remarks on how far the table can be trusted."""
         said = {row.status for row in self.rows} | {row.basis for row in self.rows}
         return [text for word, text in _NOTES.items() if word in said]
 

@@ -25,7 +25,7 @@ BOOL, SECONDS = TensorType(DType.BOOL), TensorType(DType.F64)
 
 
 class Recorder:
-    """What others learn of in a program.
+    """Recorder of the disclosures of a program.
 
     Args:
         program: the program.

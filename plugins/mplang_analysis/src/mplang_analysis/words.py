@@ -109,7 +109,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a package adds: an entry point of the group ``mplang.words`` names one of its family.
+    """Vocabulary of a package; an entry point of ``mplang.words`` names one of its family.
 
     Its module is light: the process of a worker that faces the network imports it.
 

@@ -84,7 +84,7 @@ class SourceUnreachableError(SourceError):
 
 
 class NoDataSetError(Exception):
-    """There is no data set of that name that may be read."""
+    """No data set of that name may be read."""
 
 
 class NotOfferedError(Exception):
@@ -124,7 +124,7 @@ class Bound(StrictModel):
 
 
 class Description(StrictModel):
-    """What the readers of a data set know of it: all but its rows.
+    """Public description of a data set: everything except its rows.
 
     Attributes:
         columns: the columns that may be read, each with its type; empty for an array.

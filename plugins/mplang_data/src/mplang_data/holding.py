@@ -136,12 +136,12 @@ class DataSet(Description):
 
     @property
     def description(self) -> Description:
-        """What its readers know."""
+        """Public description, for its readers."""
         return Description(**self.public())
 
 
 class Facts(NamedTuple):
-    """What goes with a data set that stays at its source.
+    """Metadata of a data set that stays at its source.
 
     Attributes:
         ranges: ranges that the program counts on.

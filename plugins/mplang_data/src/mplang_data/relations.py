@@ -16,7 +16,7 @@ Run: TypeAlias = Callable[[str, TableType], Iterable[Any]]
 
 
 class Published:
-    """What an owner publishes of the rows of a table, as SQL checks it.
+    """Published bounds of the rows of a table, as SQL checks.
 
     Args:
         description: what the owner says.

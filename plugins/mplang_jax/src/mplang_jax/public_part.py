@@ -44,7 +44,7 @@ class PublicPart:
 
 
 def public_part(traced: TracedFunction, secret: Sequence[bool]) -> PublicPart | None:
-    """Take the public part out of a function.
+    """Split off the public part of a function.
 
     Integers of public operands are computed exactly, and floats that follow from them by exact
     ops, such as uniform numbers from random bits; all else of public operands stays.

@@ -60,7 +60,7 @@ class QueryStep:
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Report):
-    """Where the parts of a program run, what they tell whom, and what they cost.
+    """Plan of a program: where its parts run, what they disclose to whom, and their costs.
 
     Attributes:
         program: its name.

@@ -107,7 +107,7 @@ def verify(
         list[str] | None, typer.Option(help="An archive of mplang audit rotate, the oldest first.")
     ] = None,
 ) -> None:
-    """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
+    """Search for entries that were changed, removed, moved or added; exits with 1 if there are."""
     log = _log(config)
     split = [each.partition("=") for each in head or []]
     heads = [(who, read_head(text)) for who, _, text in split]

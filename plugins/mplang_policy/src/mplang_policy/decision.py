@@ -70,7 +70,7 @@ class RefusedRequest(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the rules of a party say to a program.
+    """Decision of a party's rules on a program.
 
     Attributes:
         requests: what they were asked.

@@ -193,17 +193,17 @@ class Gate:
 
     @property
     def lineage(self) -> StoredLineage:
-        """What stored values rest on."""
+        """Lineage of stored values."""
         return self._lineage
 
     @property
     def stops(self) -> Stops:
-        """What the owner stops."""
+        """Stops by the owner."""
         return self._stops
 
     @property
     def owner(self) -> OwnerView:
-        """What the owner sees and changes while the worker runs."""
+        """Interface for the owner while the worker runs."""
         return self._owner
 
     @property

@@ -63,7 +63,7 @@ Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class Facts(NamedTuple):
-    """What passes ask of a code.
+    """Metadata of a data set that stays at its source.
 
     Attributes:
         signature: the types of its operands and results.

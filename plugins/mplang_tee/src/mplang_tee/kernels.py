@@ -164,7 +164,7 @@ def hold(ctx: KernelContext, x: Any, *, provider: str) -> EnclaveValue:
 
 
 def release(ctx: KernelContext, x: EnclaveValue) -> Any:
-    """Give a value to the enclave's party."""
+    """Release a value to the party of its enclave, which then knows it."""
     return x.plain
 
 

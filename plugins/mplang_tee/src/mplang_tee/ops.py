@@ -218,7 +218,7 @@ def hold(x: BaseType, *, provider: str) -> TeeValueType:
     outputs=(_PLAIN,),
 )
 def release(x: TeeValueType) -> BaseType:
-    """Give a value to the party whose enclave it is in, which then knows it.
+    """Release a value to the party of its enclave, which then knows it.
 
     ``mp.reveal(x, to="P2")`` does it.
 

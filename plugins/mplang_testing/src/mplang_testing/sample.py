@@ -60,7 +60,7 @@ class Of:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One use of a feop.
+    """Use of a feop.
 
     An argument is an array, a value :class:`Of` another type (a table, too), a type (a value
     without data, for :class:`FeopSuite` alone), a nest of these, or a literal. The first argument

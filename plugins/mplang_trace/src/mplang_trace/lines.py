@@ -35,7 +35,7 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class LineUse:
-    """What a line took.
+    """Resources used by a line.
 
     Attributes:
         line: the line, ``demo.py:7``; empty for what stands at none.
@@ -67,7 +67,7 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class LineUses(Report):
-    """What lines took: bars beside the text of each line, and a table.
+    """Resources used by lines: bars beside the text of each line, and a table.
 
     Attributes:
         names: the names of the parties by rank.

@@ -22,7 +22,7 @@ _TYPE = re.compile(r"(?P<base>.+?)(?:@(?P<place>\w[\w.-]*|\{[^}]*\}|\?))?", re.D
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One argument.
+    """Argument on the command line.
 
     Attributes:
         name: a parameter, or with dots a leaf of one: ``model.w``.

@@ -47,7 +47,7 @@ class Output(Data, frozen=True):
 
 
 class Signature(Data, frozen=True):
-    """What a program takes and gives.
+    """Parameters and results of a program.
 
     Attributes:
         parameters: the names of the arguments by position.

@@ -45,7 +45,7 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True)
 class NewPlugin:
-    """What was written.
+    """Files written for a new plugin.
 
     Attributes:
         name: the family of its feops.

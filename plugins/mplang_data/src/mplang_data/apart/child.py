@@ -22,7 +22,7 @@ FILES = 1000  # open at a time
 
 
 class Reach(NamedTuple):
-    """What a process reaches beside the files that it has open, by default nothing.
+    """Resources of a process beside its open files; none by default.
 
     Attributes:
         readable: files that it reads.

@@ -69,7 +69,7 @@ _Format: TypeAlias = Annotated[str, AfterValidator(_format)]
 
 
 class CsvOptions(StrictModel):
-    """How a CSV file is written, where it is not written as programs write one.
+    """Format of a CSV file, where it differs from what programs write.
 
     Attributes:
         separator: the character between fields.

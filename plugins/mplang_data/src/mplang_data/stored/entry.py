@@ -40,7 +40,7 @@ class NotStoredError(StoreError):
 
 
 class Entry(StrictModel):
-    """What is kept beside a stored value; the same at all of its members, but for ``previous``.
+    """Metadata of a stored value; the same at all of its members, except ``previous``.
 
     Attributes:
         name: its name.

@@ -62,7 +62,7 @@ class Storage(Protocol):
 
 @dataclass(frozen=True)
 class StoreRun:
-    """What a party knows of storage in one run of a program.
+    """Storage as a party knows it in one run of a program.
 
     Attributes:
         run: the name of the run.

@@ -39,7 +39,7 @@ class SinkRetention(StrictModel):
 
 
 class SinkConfig(StrictModel):
-    """Where a worker leaves what programs store, and the key of what is encrypted.
+    """Folder where a worker stores programs' results, and the key of encrypted ones.
 
     Attributes:
         folder: the folder; it is made if it is not there.

@@ -297,7 +297,7 @@ class WorkerConfig(EngineConfig):
         return self.model_dump_json(include=set(EngineConfig.model_fields)).encode()
 
     def adopt(self, after: WorkerConfig) -> None:
-        """Take over, in place, what may change while a worker runs.
+        """Apply, in place, the changes that a running worker may take.
 
         Args:
             after: the configuration that counts from now on.
