@@ -52,7 +52,7 @@ class _Trace:
                 now = error
             raise TraceError(
                 f"{at()}{self.tfn.name} was compiled for {entry.what}: {entry.value}; where it is "
-                f"to run now: {now}. What was compiled is what runs, or nothing does; compile the "
+                f"to run now: {now}. mplang runs what was compiled, or nothing; compile the "
                 "function again, by mp.compile(fn)",
                 code="T005",
             )
@@ -315,7 +315,7 @@ def fetch(host: SimpHost, x: Any = ...) -> Any:
 def _fetch(host: SimpHost, leaf: Any) -> Any:
     if isinstance(leaf, TraceVar):
         raise TraceError(
-            f"{at()}{leaf!s} stands in a program that has not run; evaluate it first", code="T004"
+            f"{at()}{leaf!s} is in a program that has not run; evaluate it first", code="T004"
         )
     if not (isinstance(leaf, InterpVar) and isinstance(host, SimpHost)):
         names = ", ".join("nothing" if x is ... else type(x).__name__ for x in (host, leaf))

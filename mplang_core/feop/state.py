@@ -83,8 +83,8 @@ class FeState(MutableMapping[Any, Any]):
     def _check(self, value: Any) -> None:
         if isinstance(value, ContextBound):
             raise FeStateError(
-                f"{at()}{self._owner} keeps a {type(value).__name__} in its process state; what "
-                "belongs to a context is kept with state_scope='ctx', or not at all"
+                f"{at()}{self._owner} keeps a {type(value).__name__} in its process state; keep "
+                "the values of a context with state_scope='ctx', or not at all"
             )
         if isinstance(value, Mapping):
             value = (*value.keys(), *value.values())

@@ -325,7 +325,7 @@ def late(rank: int, from_rank: int, seconds: float, setting: str) -> str:
     """
     return (
         f"party {rank} waited {seconds:g} s for a message from party {from_rank}, which is not "
-        f"known to be at work; {setting} sets for how long"
+        f"known to be at work; {setting} sets the limit"
     )
 
 
@@ -339,7 +339,7 @@ def overdue(rank: int, from_rank: int, longest: float) -> str:
     """
     return (
         f"party {rank} waited for a message from party {from_rank} until the run had taken "
-        f"{longest:g} s; timeouts.job of workers sets for how long"
+        f"{longest:g} s; timeouts.job of workers sets the limit"
     )
 
 

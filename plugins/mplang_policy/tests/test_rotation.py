@@ -90,7 +90,7 @@ def test_a_count_that_is_changed_after_a_rotation_is_found(folder):
 def test_an_archive_is_never_overwritten_and_a_short_log_stays(folder):
     (folder / "1.jsonl").write_text("mine")
     with closing(Ledger(folder / "gate.db")) as ledger:
-        with pytest.raises(ConfigError, match="is there already; name a new file"):
+        with pytest.raises(ConfigError, match="exists already; name a new file"):
             rotate(ledger, folder / "1.jsonl", 10)
         assert rotate(ledger, folder / "2.jsonl", 1000) == 0
         with pytest.raises(ConfigError, match=r"cannot write .*No such file"):

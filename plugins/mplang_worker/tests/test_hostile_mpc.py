@@ -101,7 +101,7 @@ PLACES = (
 WHY = (
     r"the reason is in that party's log, at log_level: debug",
     r"party {rank} waited {wait:g} s for a message from party [{others}], which is not known to be "
-    r"at work; timeouts\.message of workers, or timeout= of mp\.connect, sets for how long"
+    r"at work; timeouts\.message of workers, or timeout= of mp\.connect, sets the limit"
     rf"{PLACES}",
     r"party {rank} has lost its link to the MPC process of party [{others}] \(\w+\): [\w ]+"
     rf"{PLACES}",

@@ -157,9 +157,9 @@ def test_data_sets_and_readers_are_added_and_taken_away(owner, files):
     [
         ({"data": {"gone": {"source": "parquet:/gone", "columns": {"x": "int64"}}}}, "  gone:", ""),
         ({"quotas": {"jobs": -1}}, "  jobs: -1", "greater than 0"),
-        ({"port": 1}, "port: 1", "it counts from a restart of the worker only"),
-        ({"sink": None}, "sink: null", "it counts from a restart of the worker only"),
-        ({"gate": None}, "gate: null", "it counts from a restart of the worker only"),
+        ({"port": 1}, "port: 1", "it takes effect after a restart only"),
+        ({"sink": None}, "sink: null", "it takes effect after a restart only"),
+        ({"gate": None}, "gate: null", "it takes effect after a restart only"),
         ({"colour": "red"}, "colour: red", "Extra inputs"),
     ],
 )

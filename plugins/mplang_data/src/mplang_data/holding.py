@@ -263,8 +263,8 @@ def offered(
     refused = there.refusal(kind) or there.range_refusal(kind, ranges)
     if not refused and not matches and there.refusal(kind, matches=False):
         refused = (
-            "a column is offered to match on alone, and this worker has no gate that sees to it; "
-            "its owner writes one (gate:), or offers the column to read"
+            "a column is offered for matching only, which needs a gate, and this worker has none; "
+            "its owner adds one (gate:), or offers the column to read"
         )
     if refused:
         raise NotOfferedError(refused)

@@ -214,7 +214,7 @@ def _other_answer(owner: Owner, approval: Approval, program: str) -> str:
         asked, requests = reviewed.asked, reviewed.decision.requests
         why = Wanted(asked, (), owner.party, requests).other_program(approval)
         if not why and not decide_program(owner.rules(), asked, approved=True).allowed:
-            why = f"the rules permit it to {who} in no case"
+            why = f"the rules never permit it to {who}"
         if why:
             return why
     return ""

@@ -100,7 +100,7 @@ class Gate:
         config = GateConfig.model_validate(fields)
         if config.log != self._path:
             raise ConfigError(
-                "field 'gate.log': another log counts from a restart only", code="C013"
+                "field 'gate.log': a change of the log takes effect after a restart", code="C013"
             )
         names, approvals = Names.of(worker), Approvals(config)
         rules = _live_rules(config, names)

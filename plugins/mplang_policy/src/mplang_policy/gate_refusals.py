@@ -135,7 +135,7 @@ def too_many_keys(party: str, why: str, asked: ProgramRequest) -> AdmissionError
         asked: the program.
     """
     text = f"{party} does not run {quoted(asked.name)}: {why}"
-    wait = Advice("wait", "a day begins at 0:00 UTC; a larger number is gate.tried", by=party)
+    wait = Advice("wait", "a day begins at 0:00 UTC; gate.tried sets the limit", by=party)
     return refuse(party, "quota", text, _program(asked), wait)
 
 

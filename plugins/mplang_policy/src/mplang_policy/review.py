@@ -39,8 +39,8 @@ from mplang_policy.request import describe
 
 LINES = "Its source lines"
 ABOUT_LINES = (
-    "That is what {} says stands there. What runs is what the digest is of, whatever its lines "
-    "say. An approval holds for these functions and texts; files, cells and numbers may change."
+    "This text is what {} claims. The digest identifies what runs, whatever its lines say. An "
+    "approval holds for these functions and texts; files, cells and numbers may change."
 )
 MAX_LINES = 12  # of a piece of code that a terminal shows
 

@@ -75,7 +75,7 @@ def _write(archive: Path, entries: Sequence[Entry], detail: Callable[[str], Any]
         finally:
             os.close(folder)
     except FileExistsError:
-        raise ConfigError(f"{archive} is there already; name a new file", code="C013") from None
+        raise ConfigError(f"{archive} exists already; name a new file", code="C013") from None
     except OSError as error:
         with contextlib.suppress(OSError):
             archive.unlink()

@@ -46,7 +46,7 @@ class Witness:
             try:
                 seal = Seal.read(told)
             except HeadError:
-                text = f"{who} tells of this party's log what no log has"
+                text = f"{who} reports an impossible head of this party's log"
                 return who, f"{text}: {who}, or its coordinator, lies"
             if not self._ledger.has(seal.head):
                 signed = verifies(self._key.public, seal)

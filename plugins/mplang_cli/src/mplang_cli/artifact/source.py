@@ -183,7 +183,7 @@ def _leaf(given: Given, cluster: ClusterSpec) -> Any:
         return stand_in(f"{kind}@{given.place}", cluster, given.name)
     if given.is_file:
         raise ConfigError(
-            f"argument {given.name}: nothing says whose {given.text[1:]} is; write "
+            f"argument {given.name}: the owner of {given.text[1:]} is unknown; write "
             f"{given.name}@P0={given.text}, or @{PUBLIC} in place of @P0 if all may know it",
             code="C007",
         )

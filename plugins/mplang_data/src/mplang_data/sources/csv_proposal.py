@@ -371,7 +371,7 @@ def _find_missing(made: _Columns) -> None:
         elif others and name in made.types:
             made.doubts.append(
                 f"column {name!r} is of strings, and {', '.join(others)} among them: if it is not "
-                "an value, say missing, and missing_strings: true"
+                "a value, say missing, and missing_strings: true"
             )
     if len(words) > 1:
         made.options["missing"] = list(words)

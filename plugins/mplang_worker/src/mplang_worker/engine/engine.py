@@ -382,7 +382,7 @@ class Engine:
 
 
 def _end_damaged() -> None:
-    log.error("the engine ends: native code failed in it, and may have harmed its memory")
+    log.error("the engine ends: native code failed, and may have harmed its memory")
     end_process(1)
 
 

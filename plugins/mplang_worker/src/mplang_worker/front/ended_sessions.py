@@ -10,7 +10,7 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.front.session import Key
 
 MAX_ENDED = 1000  # sessions of which it is known why they ended
-_LOST = "it ended, or this worker was started again; what it held is lost"
+_LOST = "it ended, or this worker was started again; its values are lost"
 
 
 class EndedSessions:

@@ -296,7 +296,7 @@ class EngineProcess:
         code = await loop.run_in_executor(None, self._wait)
         self._log.drain()
         self._log.close()
-        ended = reason or f"{self._name} ended {how_ended(code)}; what it held is lost"
+        ended = reason or f"{self._name} ended {how_ended(code)}; its values are lost"
         excess = self._cgroup.excess() if self._cgroup is not None else ""
         if not reason and excess and code == -signal.SIGKILL:
             ended = f"its engine was ended: {excess}"

@@ -113,7 +113,7 @@ class FailureBudget:
             403,
             "failures",
             f"{coordinator} has used up its {self.limit} failed runs at {self._worker}, which "
-            "runs nothing more of it, since failures may tell of private data; the owner of "
+            "runs nothing more of it, since failures may disclose private data; the owner of "
             f"{self._worker} can raise limits.failures, and restart the worker",
         )
         text = "a larger limit permits more failures, which may disclose more; counting begins anew"

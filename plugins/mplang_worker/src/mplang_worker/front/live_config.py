@@ -145,9 +145,7 @@ class LiveConfig:
         try:
             await self._front.gate.note_configuration(after)
         except AdmissionError as error:
-            raise ConfigError(
-                f"that it changes cannot be put on record: {error}", code="C003"
-            ) from None
+            raise ConfigError(f"its change cannot be logged: {error}", code="C003") from None
         await self._commit(commits)
         self._config.adopt(after)
         log.warning("the configuration has changed: %s", ", ".join(changed))

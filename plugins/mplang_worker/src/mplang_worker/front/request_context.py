@@ -281,7 +281,7 @@ def _content_length(request: Request, limit: int) -> int:
     size = int(length) if len(length) <= 20 else limit + 1
     if size > limit:
         raise RequestError(
-            413, "too-large", f"at most {limit} bytes are taken here, not {length[:20]}"
+            413, "too-large", f"a body has at most {limit} bytes here, not {length[:20]}"
         )
     return size
 

@@ -76,10 +76,10 @@ class StopNotices:
                 await in_thread(self._send, peer, address(peer), path)
                 return True
             except (LookupError, RequestError) as error:  # it is no longer a peer
-                log.warning("%s was not told that a session is stopped: %s", peer, error)
+                log.warning("%s was not notified that a session is stopped: %s", peer, error)
                 return False
             except (OSError, http.client.HTTPException, MPLangError, ValueError) as error:
-                text = "%s was not told that a session is stopped, and will be: %s"
+                text = "%s was not notified that a session is stopped, and will be: %s"
                 log.log(logging.DEBUG if i else logging.WARNING, text, peer, error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
