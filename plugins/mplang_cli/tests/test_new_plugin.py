@@ -68,7 +68,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
         new_plugin("weather", tmp_path)
     there.unlink()
     there.mkdir()
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         new_plugin("weather", tmp_path)
     assert list(there.iterdir()) == []
 

@@ -304,7 +304,7 @@ def test_what_is_there_is_not_overwritten(tmp_path, here):
     (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]\n")
     code, errors = here("up", "-n", 1)
     assert code == 1
-    assert "cluster.yaml is there already" in errors
+    assert "cluster.yaml exists already" in errors
     assert here("keygen", "certs", "alice", "bob")[0] == 0
     before = (tmp_path / "certs" / "ca.pem").read_bytes()
     code, errors = here("keygen", "certs", "carol")
