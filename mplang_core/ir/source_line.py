@@ -89,7 +89,7 @@ def at() -> str:
 
 
 def warn(text: str, category: type[Warning], line: Location | None = None) -> None:
-    """Warn at a line of the user, which is shown as in errors.
+    """Warn at a line of the user, which is shown as in errors; a class with a code names its page.
 
     Args:
         text: the message.
@@ -100,7 +100,8 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     if ", " in str(line) and warnings.formatwarning is not _formatted:  # not a file
         _formatted.others = warnings.formatwarning  # type: ignore[attr-defined]
         warnings.formatwarning = _formatted  # type: ignore[assignment]
-    warnings.warn_explicit(text, category, line.file, line.line)
+    hint = f"\nmplang explain {category.code}" if hasattr(category, "code") else ""
+    warnings.warn_explicit(text + hint, category, line.file, line.line)
 
 
 def _formatted(message: object, category: object, file: str, number: int, *rest: object) -> str:

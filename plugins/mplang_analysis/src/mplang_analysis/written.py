@@ -54,7 +54,7 @@ def written(program: Program) -> list[Written]:
         ...   return %0
         ... }''')
         >>> written(program)
-        [Written(type='i64[2]', holders=Mask.of(1), line='')]
+        [Written(type='i64[2]', holders=Mask.from_ranks([1]), line='')]
     """
     return list(_written(program.graph, program.mask))
 
