@@ -104,7 +104,7 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     warnings.warn_explicit(text + hint, category, line.file, line.line)
 
 
-def _formatted(told: object, category: object, file: str, line: int, *rest: object) -> str:
+def _formatted(warned: object, category: object, file: str, lineno: int, *rest: object) -> str:
     """Return a warning as Python shows it, with the cell of a notebook in place of its file."""
-    text: str = _formatted.others(told, category, file, line, *rest)  # type: ignore[attr-defined]
-    return text.replace(f"{file}:{line}", str(Location(file, line)), 1)
+    text: str = _formatted.others(warned, category, file, lineno, *rest)  # type: ignore[attr-defined]
+    return text.replace(f"{file}:{lineno}", str(Location(file, lineno)), 1)

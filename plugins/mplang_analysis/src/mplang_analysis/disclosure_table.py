@@ -73,8 +73,8 @@ class Disclosure(Report):
 
     def sentences(self) -> list[str]:
         """Return who learns what of whose data, in sentences."""
-        found = [] if self.subject is None else written(self.subject)
-        return sentences(self.rows, self._names, found)
+        literals = [] if self.subject is None else written(self.subject)
+        return sentences(self.rows, self._names, literals)
 
     def matrix(self) -> Matrix:
         """Return who learns what of whose data, on one screen."""

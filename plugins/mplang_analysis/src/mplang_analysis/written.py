@@ -100,11 +100,11 @@ def _protected(graph: Graph) -> set[Value]:
     return protected - used
 
 
-def sentence(found: Sequence[Written], names: PartyNames) -> Iterator[str]:
+def sentence(literals: Sequence[Written], names: PartyNames) -> Iterator[str]:
     """Yield the sentence that tells of such literals, if there are any.
 
     Args:
-        found: the literals.
+        literals: the literals.
         names: the names of the parties.
 
     Example:
@@ -112,9 +112,9 @@ def sentence(found: Sequence[Written], names: PartyNames) -> Iterator[str]:
         >>> print(*sentence([Written("i64[2]", Mask.of(1), "demo.py:7")], names))
         Everyone reads in the program itself: 2 numbers for bank (demo.py:7).
     """
-    texts = [_text(each, names) for each in found[:MOST]]
-    if len(found) > MOST:
-        texts.append(f"{len(found) - MOST} more")
+    texts = [_text(each, names) for each in literals[:MOST]]
+    if len(literals) > MOST:
+        texts.append(f"{len(literals) - MOST} more")
     if texts:
         yield f"Everyone reads in the program itself: {listed(texts)}."
 
