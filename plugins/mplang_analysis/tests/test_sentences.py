@@ -105,6 +105,7 @@ def test_of_many_literals_the_number_is_told():
     assert told.endswith("and 2 more.")
 
 
+@pytest.mark.needs("jax")
 def test_literals_in_loops_are_told():
     def turn(i):
         mp.put("P1", [9])
