@@ -160,7 +160,7 @@ def test_data_sets_and_readers_are_added_and_taken_away(owner, files):
         ({"port": 1}, "port: 1", "it takes effect after a restart only"),
         ({"sink": None}, "sink: null", "it takes effect after a restart only"),
         ({"gate": None}, "gate: null", "it takes effect after a restart only"),
-        ({"colour": "red"}, "colour: red", "Extra inputs"),
+        ({"colour": "red"}, "colour: red", "no such field"),
     ],
 )
 def test_what_is_wrong_is_refused_whole_with_its_line(owner, files, change, line, why):

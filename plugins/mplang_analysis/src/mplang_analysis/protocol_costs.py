@@ -13,7 +13,7 @@ from mplang_analysis.report import TextTable
 from mplang_core import Mask
 from mplang_core.ext import Location, Operation
 
-BAR = 20  # characters of the longest
+BAR = 8  # characters of the longest, so that a terminal of 80 has room for the steps
 MOST_NAMED = 3  # steps of a line
 
 
