@@ -161,7 +161,7 @@ def words_of(family: str) -> Words:
         return Words()
     if not isinstance(found, Words):
         raise PluginLoadError(
-            f"the entry point {family!r} of {GROUP_OF_WORDS} is not an instance of Words object, got {found!r}"
+            f"the entry point {family!r} of {GROUP_OF_WORDS} is not a Words object, got {found!r}"
         )
     return found
 
