@@ -1,4 +1,4 @@
-"""What a value of a program cannot do, since its data is at the parties; and what to write."""
+"""Refusals of Python operations that need a value's data, with what to write instead."""
 
 from __future__ import annotations
 

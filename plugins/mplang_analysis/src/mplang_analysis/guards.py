@@ -46,7 +46,7 @@ class _Use(NamedTuple):
 
 @dataclass(slots=True)
 class Guards:
-    """What is known of the guards of a program.
+    """State of the guards of a program.
 
     Attributes:
         spends: what its differentially private ops use up, one after the other.

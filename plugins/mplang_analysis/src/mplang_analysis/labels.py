@@ -88,7 +88,7 @@ class Source:
 
 
 class Changer(NamedTuple):
-    """Who can change a value, and nobody notices.
+    """Parties that can change a value, unnoticed.
 
     Attributes:
         party: the party; ``EVERY`` for every party.

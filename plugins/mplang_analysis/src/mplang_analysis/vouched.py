@@ -1,4 +1,4 @@
-"""What ops vouch for of tables, lineage and guards, held against their types."""
+"""Checks of ops' declarations (lineage, guards) against their types."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ log = logging.getLogger("mplang.cache")
 
 @dataclass(frozen=True, slots=True)
 class CodeBounds:
-    """How much is kept; above it goes what was used longest ago.
+    """Bounds of the folder; beyond them the least recently used code is evicted.
 
     Attributes:
         size: bytes of all entries.

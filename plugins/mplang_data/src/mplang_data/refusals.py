@@ -1,4 +1,4 @@
-"""What kernels raise when a data set cannot be read."""
+"""Errors of kernels that cannot read a data set."""
 
 from __future__ import annotations
 

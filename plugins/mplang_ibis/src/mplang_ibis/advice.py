@@ -1,4 +1,4 @@
-"""What to write instead of what Ibis or DuckDB refuse. Imports neither."""
+"""Advice for code that Ibis or DuckDB refuse. Imports neither."""
 
 from __future__ import annotations
 

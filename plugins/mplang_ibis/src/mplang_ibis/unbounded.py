@@ -49,7 +49,7 @@ _ONE_EACH = ("ASOF", "POSITIONAL")  # at most one row for each row of the other
 
 
 class Work(NamedTuple):
-    """What the rows that a query reads say of its work.
+    """Dependence of a query's work on the rows that it reads.
 
     Attributes:
         is_unbounded: whether it may pass any multiple of them.

@@ -1,4 +1,4 @@
-"""What to write instead of what JAX cannot trace. Imports no JAX."""
+"""Advice for code that JAX cannot trace. Imports no JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What equals what: kinds of key columns, whatever their width or unit. Imports no Arrow."""
+"""Equality of keys: kinds of key columns, whatever their width or unit. Imports no Arrow."""
 
 from __future__ import annotations
 

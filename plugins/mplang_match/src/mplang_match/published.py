@@ -1,4 +1,4 @@
-"""How many keys a table has at most, as its owner publishes it. Imports no Arrow."""
+"""Maximum number of keys of a table, as its owner publishes it. Imports no Arrow."""
 
 from __future__ import annotations
 

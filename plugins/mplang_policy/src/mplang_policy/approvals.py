@@ -26,7 +26,7 @@ SUFFIX = ".approval"
 
 
 class Wanted(NamedTuple):
-    """What a run needs an approval for.
+    """Part of a run that needs an approval.
 
     Attributes:
         asked: what it would do.

@@ -1,4 +1,4 @@
-"""What stands behind ``mplang review`` and ``mplang approve``."""
+"""Implementation of ``mplang review`` and ``mplang approve``."""
 
 from __future__ import annotations
 

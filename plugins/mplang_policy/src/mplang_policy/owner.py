@@ -19,7 +19,7 @@ from mplang_policy.rules import Rules
 
 @dataclass(frozen=True)
 class Owner:
-    """What a worker's file says of its owner's gate.
+    """Gate settings in a worker's file.
 
     Attributes:
         party: name of the party.

@@ -21,7 +21,7 @@ REVOKED = "revoked"
 
 
 class RulesInForce(NamedTuple):
-    """What of a gate's configuration counts now.
+    """Gate configuration in force.
 
     Attributes:
         approvals: the approvals.

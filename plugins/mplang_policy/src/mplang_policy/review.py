@@ -113,7 +113,7 @@ class CodeListing:
 
 @dataclass(frozen=True)
 class Review(Report):
-    """What an owner is shown of a program.
+    """Review of a program, as its owner sees it.
 
     Attributes:
         party: the owner's party.

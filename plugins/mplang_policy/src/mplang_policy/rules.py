@@ -34,7 +34,7 @@ _NOBODY = cedarpy.Entities.from_json_str("[]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What rules say to a request.
+    """Verdict of rules on a request.
 
     Attributes:
         allowed: whether a rule permits it, or it needs none, none forbids it, and all could be

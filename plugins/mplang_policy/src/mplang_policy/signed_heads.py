@@ -78,7 +78,7 @@ class Seal(NamedTuple):
 
 
 class SignedHead(NamedTuple):
-    """What a gate tells its peers of its log once a run is on record.
+    """Signed head of a gate's log, sent to peers once a run is logged.
 
     Attributes:
         party: name of the party.

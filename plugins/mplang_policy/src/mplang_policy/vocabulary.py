@@ -1,4 +1,4 @@
-"""What Cedar takes in rules, and what does nothing: a ``forbid`` by a word that nothing ever is."""
+"""Lint for Cedar rules: valid words that can never occur, so that a ``forbid`` by one does nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def schema_text() -> str:
 
 
 class Action(NamedTuple):
-    """What the schema says of an action.
+    """Action in the schema.
 
     Attributes:
         resources: types of its resource.

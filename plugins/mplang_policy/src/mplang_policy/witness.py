@@ -18,7 +18,7 @@ log = logging.getLogger("mplang.policy")
 
 
 class Witness:
-    """What one party tells of its log and remembers of others'. Safe for threads, as its ledger is.
+    """Witness of logs: reports one party's log, and remembers others'. Safe for threads, as its ledger is.
 
     Args:
         party: name of the party.

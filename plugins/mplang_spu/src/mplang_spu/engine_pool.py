@@ -58,7 +58,7 @@ class Party(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One op that the members of an SPU run jointly.
+    """Op that the members of an SPU run jointly.
 
     Attributes:
         key: the op's message key, ``run/position``.
@@ -187,7 +187,7 @@ def _settings(mode: Mode, job: Job) -> dict[str, str]:
 
 
 class Offer(NamedTuple):
-    """What a member says before a job.
+    """Message of a member before a job.
 
     Attributes:
         link: the name of the link that it has; empty if it has none.

@@ -70,7 +70,7 @@ def _parsed(text: str) -> ir.Module:
 
 @dataclass
 class _Summary:
-    """What a function depends on, as positions of its operands.
+    """Dependencies of a function, as positions of its operands.
 
     Attributes:
         results: for each result the operands that flow into it.

@@ -21,7 +21,7 @@ WORKER_FILE = "MPLANG_WORKER_FILE"
 
 
 class ExpectedEnclave(StrictModel):
-    """What an owner takes for the enclave of a party.
+    """Expected enclave of a party.
 
     Attributes:
         files: SHA-256 of its configuration and of what is installed there, in hexadecimal digits,
@@ -44,7 +44,7 @@ class ExpectedEnclave(StrictModel):
 
 
 class OwnEnclave(StrictModel):
-    """That a worker is an enclave.
+    """Enclave settings of a worker.
 
     Attributes:
         provider: who attests it.

@@ -1,4 +1,4 @@
-"""What each line of the user took in a recording, beside what was expected of it."""
+"""Resources of each user line in a recording, beside the expected ones."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class _Watch:
 
 
 class Seen:
-    """Where parties were last seen, and since when: by this clock, so that nobody tells a time.
+    """Last known positions of parties, and since when, by this machine's clock.
 
     Attributes:
         long_ops: what is known of ops that take long.

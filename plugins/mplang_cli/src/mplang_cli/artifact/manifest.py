@@ -17,7 +17,7 @@ from mplang_core.ext import Value, WireError, parse_type
 
 
 class Manifest(Data, frozen=True):
-    """All of an artifact but the graph. Types are text, so that no plugin is needed.
+    """Metadata of an artifact: everything except the graph. Types are text and need no plugin.
 
     Attributes:
         name: the program's.

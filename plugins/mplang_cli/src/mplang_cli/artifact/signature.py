@@ -1,4 +1,4 @@
-"""What a program takes and gives, as plain data that needs no plugin to be read."""
+"""Parameters and results of a program, as plain data readable without plugins."""
 
 from __future__ import annotations
 

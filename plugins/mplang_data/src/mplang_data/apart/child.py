@@ -47,7 +47,7 @@ Work = Callable[[dict[str, Any], Sequence[int]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a module does in a process of its own, as its ``TASK``.
+    """Task of a module in a separate process, as its ``TASK``.
 
     Attributes:
         work: takes what is asked, and descriptors of files that the process has open.

@@ -30,7 +30,7 @@ _LIKE_DATA = re.compile(r"[-+(]?\d[\d.,:/' \u00a0\u202f-]*[)%]?(?:[ T]?[\d:]+)?"
 
 
 class Layout(NamedTuple):
-    """How a file is laid out.
+    """Layout of a CSV file.
 
     Attributes:
         options: fields of :class:`CsvOptions` that are not as by default.

@@ -40,7 +40,7 @@ _DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 
 
 class Proposal(NamedTuple):
-    """What a catalogue may say of a CSV file.
+    """Proposed catalogue entry of a CSV file.
 
     Attributes:
         options: fields of :class:`CsvOptions` that are not as by default.

@@ -38,7 +38,7 @@ class WrongValueError(Exception):
 
 
 class NumberFormat(NamedTuple):
-    """How numbers are written; see :class:`CsvOptions`.
+    """Format of numbers; see :class:`CsvOptions`.
 
     Example:
         >>> re.fullmatch(NumberFormat(",", ".").pattern, "-1.234,50") is not None

@@ -1,4 +1,4 @@
-"""What a kind of source is asked for. Imports no Arrow."""
+"""Interface of kinds of sources. Imports no Arrow."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class StoreError(Exception):
 
 
 class NotStoredError(StoreError):
-    """Nothing is stored under that name."""
+    """No value is stored under that name."""
 
 
 class Entry(StrictModel):
@@ -122,7 +122,7 @@ class Entry(StrictModel):
 
 
 class Card(StrictModel):
-    """What a party tells the others of a version that it holds: all but when it was stored.
+    """Description of a stored version for the other parties: everything except its time.
 
     Attributes:
         is_plain: whether none of its values is encrypted.

@@ -24,7 +24,7 @@ MIN_KEY = 32  # bytes
 
 
 class Reader(Protocol):
-    """What is read from."""
+    """File-like object to read from."""
 
     def read(self, size: int, /) -> bytes:
         """Return as many bytes, or fewer at the end."""

@@ -20,7 +20,7 @@ KEY_TIMEOUT = 60.0  # seconds
 
 
 class SinkRetention(StrictModel):
-    """How long a sink keeps what is stored.
+    """Retention of stored values in a sink.
 
     Attributes:
         stored: days since a value was stored, such as ``90d``; for good if ``None``.

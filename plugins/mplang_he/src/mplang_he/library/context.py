@@ -24,7 +24,7 @@ CACHED = 8  # contexts
 
 @dataclass(frozen=True, slots=True)
 class SealContext:
-    """What SEAL works with.
+    """Context of SEAL.
 
     Attributes:
         parameters: of the scheme.

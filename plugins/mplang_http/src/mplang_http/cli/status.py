@@ -41,7 +41,7 @@ class _LogAlarm(msgspec.Struct):
 
 
 class _Health(msgspec.Struct):
-    """What ``/health`` tells, as far as it is shown."""
+    """Shown fields of ``/health``."""
 
     name: str
     mode: WorkerMode

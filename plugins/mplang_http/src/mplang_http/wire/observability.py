@@ -1,4 +1,4 @@
-"""What a host says where workers in production may not be watched."""
+"""Remarks on workers that are not observable."""
 
 from __future__ import annotations
 

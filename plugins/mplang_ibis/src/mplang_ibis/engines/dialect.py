@@ -1,4 +1,4 @@
-"""What the SQL of an engine writes in its own way."""
+"""SQL dialect of an engine: what it writes differently."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ENGINES = ("postgresql", "spark")
 
 
 class EngineAnswer(NamedTuple):
-    """What an engine answers where DuckDB answers something else.
+    """Difference between an engine's answer and DuckDB's.
 
     Attributes:
         does: what it does.

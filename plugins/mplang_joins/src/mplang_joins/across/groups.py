@@ -1,4 +1,4 @@
-"""What a query over tables of several parties gives. Imports no sqlglot; Arrow when it is shown."""
+"""Results of queries over tables of several parties. Imports no sqlglot; Arrow when shown."""
 
 from __future__ import annotations
 

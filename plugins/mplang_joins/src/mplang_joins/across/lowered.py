@@ -81,7 +81,7 @@ class QueryTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnerWork:
-    """What one owner does.
+    """Work of one owner.
 
     Attributes:
         owner: its rank.
@@ -141,7 +141,7 @@ class LoweredQuery:
 
 
 class NumberBits(NamedTuple):
-    """How an SPU holds numbers.
+    """Number format of an SPU.
 
     Attributes:
         field: the bits of its ring.

@@ -1,4 +1,4 @@
-"""What a query over several parties is split into: what each owner does. Imports sqlglot."""
+"""Split of a query over several parties into the work of each owner. Imports sqlglot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Factor:
 
 @dataclass(slots=True)
 class OwnerPart:
-    """What one owner does.
+    """Work of one owner.
 
     Attributes:
         owner: its rank among the owners.
@@ -150,7 +150,7 @@ class Split:
 
 
 class Owners:
-    """Whose data an expression is made of.
+    """Owners of the data in an expression.
 
     Args:
         tables: the owner of each table by its name.

@@ -1,4 +1,4 @@
-"""What is computed on shares of what the owners reduced. Imports no sqlglot and no JAX."""
+"""Plan of the computation on shares of the owners' reduced rows. Imports no sqlglot and no JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Condition: TypeAlias = tuple[Any, ...]
 
 
 class Reduced(NamedTuple):
-    """What one owner reduced its rows to, one for each key.
+    """Reduced rows of one owner, one for each key.
 
     Attributes:
         tokens: of its keys; ``[rows]``. ``None`` if all owners' rows are in one order.
@@ -115,7 +115,7 @@ class FirstGroups(NamedTuple):
 
 
 class SharePlan(NamedTuple):
-    """What is computed on shares.
+    """Computation on shares.
 
     Attributes:
         hows: how each side is joined with the first one.

@@ -50,7 +50,7 @@ def units(
 
 
 class _Places:
-    """Where rows stand: at their units, in their groups."""
+    """Positions of rows: at their units, in their groups."""
 
     def __init__(self, unit: Array, group: Array, shape: tuple[int, int]) -> None:
         self._at = (group, unit)

@@ -1,4 +1,4 @@
-"""What libspu's compiler takes, checked before it is called. Imports JAX.
+"""Admission of code to libspu's compiler. Imports JAX.
 
 A failure of libspu's compiler is not a refusal. It translates op by op, and inserts casts of
 secrets that its library for such translations does not know of; where it meets an op that it lacks,

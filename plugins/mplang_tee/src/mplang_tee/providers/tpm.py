@@ -31,7 +31,7 @@ Pcr = Annotated[int, AfterValidator(_is_pcr)]
 
 
 class TpmExpectations(Expectations):
-    """What an owner takes for a machine with a TPM.
+    """Expected machine with a TPM.
 
     Attributes:
         ak: file of the public attestation key as ``tpm2_createak -u`` writes it, which the owner
@@ -50,7 +50,7 @@ class TpmExpectations(Expectations):
 
 
 class TpmMaker(StrictModel):
-    """What making quotes needs.
+    """Settings to make quotes.
 
     Attributes:
         tcti: how tpm2-tools reach the TPM, such as ``device:/dev/tpmrm0``.

@@ -33,7 +33,7 @@ class AttestationKey(NamedTuple):
 
 
 class Quoted(NamedTuple):
-    """What a TPM states by a quote.
+    """Statement of a TPM's quote.
 
     Attributes:
         data: what the quote is over.

@@ -115,7 +115,7 @@ class Limits(ConfigModel):
 
 
 class Quotas(ConfigModel):
-    """What one coordinator may use of a worker, so that others can, too.
+    """Quotas of one coordinator at a worker.
 
     Attributes:
         sessions: open sessions.
@@ -177,7 +177,7 @@ class PluginConfig(ConfigModel):
 
 
 class EngineConfig(ConfigModel):
-    """What the engines of a worker know of its configuration: nothing of keys and peers.
+    """Configuration of a worker's engines: without keys and peers.
 
     Attributes:
         name: name of the party, as in the cluster's nodes and in its certificate.

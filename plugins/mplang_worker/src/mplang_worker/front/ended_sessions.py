@@ -14,7 +14,7 @@ _LOST = "it ended, or this worker was started again; its values are lost"
 
 
 class EndedSessions:
-    """Why sessions ended, and which coordinators know that the worker is being shut down."""
+    """Reasons why sessions ended, and coordinators that know of the shutdown."""
 
     def __init__(self) -> None:
         self._why: OrderedDict[Key, str] = OrderedDict()

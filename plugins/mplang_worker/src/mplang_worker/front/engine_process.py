@@ -30,7 +30,7 @@ log = logging.getLogger("mplang.http.front")
 
 
 class Usage(NamedTuple):
-    """What a process uses.
+    """Resource usage of a process.
 
     Attributes:
         memory: bytes that are not of a file, those that it shares with the warm process included.

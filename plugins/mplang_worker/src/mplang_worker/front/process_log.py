@@ -1,4 +1,4 @@
-"""What a child process prints or logs: passed on by the front, as engines have no log of their own.
+"""Forwarding of child processes' output to the front's log, as engines have none.
 
 Code in an engine could wipe a log that it has open, write lines in another's name, or fill the
 disk.

@@ -1,4 +1,4 @@
-"""What all routes of a worker share: authorization, bodies, and calls of engines."""
+"""Context of a request: authorization, bodies, and calls of engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why links between workers end, as the parties of a run are told."""
+"""Reasons why links between workers end, as the parties of a run are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class LostLink(StrEnum):
-    """Why a link has ended. All reasons are here: an MPC process can tell no other text."""
+    """Reason why a link has ended: a closed list, as an MPC process can tell no other text."""
 
     ABSENT = "there is none"
     CONNECTED_ANEW = "the peer connected anew"

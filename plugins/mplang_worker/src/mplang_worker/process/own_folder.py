@@ -1,4 +1,4 @@
-"""What a process that was forked from the warm one keeps of files: its own folder, or nothing."""
+"""File access of a process forked from the warm one: its own folder, or none."""
 
 from __future__ import annotations
 
