@@ -1,4 +1,4 @@
-"""Lint for Cedar rules: valid words that can never occur, so that a ``forbid`` by one does nothing."""
+"""Lint for Cedar rules: words that can never occur, by which a ``forbid`` does nothing."""
 
 from __future__ import annotations
 

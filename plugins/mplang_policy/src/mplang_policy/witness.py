@@ -18,7 +18,7 @@ log = logging.getLogger("mplang.policy")
 
 
 class Witness:
-    """Witness of logs: reports one party's log, and remembers others'. Safe for threads, as its ledger is.
+    """Witness of logs: reports its party's, and remembers others'. As thread-safe as its ledger.
 
     Args:
         party: name of the party.
