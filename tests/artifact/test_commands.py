@@ -276,7 +276,7 @@ BAD = [
     ((*TAKES_X, "z=2"), "has no argument z; it takes x, y"),
     ((*TAKES_X, "y.z=2", "--arg", "x=1"), "given as a whole"),
     (("compile", "prog.py:swap", "--cluster", "2", "-o", "none/o", *SWAP), "cannot write none/o"),
-    ((*SOURCED, "x=@x.npy"), "nothing says whose x.npy is; write x@P0=@x.npy"),
+    ((*SOURCED, "x=@x.npy"), "the owner of x.npy is unknown; write x@P0=@x.npy"),
     ((*SOURCED, "x@P0=@none.npy"), "cannot read none.npy: No such file"),
     ((*SOURCED, "x@P0=@objects.npy"), "cannot read objects.npy: Object arrays"),
     ((*SOURCED, "x@P0=@several.npz"), "holds several arrays"),

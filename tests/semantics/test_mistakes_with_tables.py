@@ -351,7 +351,7 @@ SQL = {
         "SELECT count(*) AS n FROM {t}",
         {"n": [3]},
     ),
-    "no SELECT": (
+    "not a SELECT": (
         "DELETE FROM {t}",
         "mp.sql takes one SELECT",
         "SELECT id FROM {t} WHERE debt > 200",

@@ -203,7 +203,7 @@ def test_a_parquet_file_that_is_damaged_where_it_is_read_is_told_by_its_name(tmp
         for op, use in programs.items():
             with pytest.raises(PartyError, match=f"in {op} at .*'people' is not .*: it is damaged"):
                 mp.evaluate(made, lambda use=use: use(read()()))
-            assert "'people' is not what is published: it is damaged" in caplog.text
+            assert "'people' does not match what is published: it is damaged" in caplog.text
             caplog.clear()
     with pytest.raises(SourceError, match="damaged"):
         check_data_set(read_data_sets(source["bank"], "/")["people"])
@@ -234,7 +234,7 @@ def test_columns_that_are_not_offered_cannot_be_read(folder, host):
             mp.evaluate(made, read(type=kinds))
         assert isinstance(caught.value.__cause__, AdmissionError)
         if host is on_workers:  # a simulator has no owners
-            with pytest.raises(PartyError, match="offered to match on alone") as caught:
+            with pytest.raises(PartyError, match="offered for matching only") as caught:
                 mp.evaluate(made, read(type={"id": "string"}))
             assert isinstance(caught.value.__cause__, AdmissionError)
         with pytest.raises(PartyError, match="column 'age' is int64, the program says string"):

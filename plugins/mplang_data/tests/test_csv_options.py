@@ -88,7 +88,7 @@ def test_a_byte_that_is_none_of_the_encoding_tells_its_line(tmp_path):
     )
     with pytest.raises(SourceError) as caught:
         rows_of(data_set)
-    assert caught.value.detail == "line 3: it has bytes that are none of cp1252"
+    assert caught.value.detail == "line 3: it has bytes that are not valid cp1252"
 
 
 def test_what_rows_end_with_is_not_dropped(tmp_path):

@@ -51,7 +51,7 @@ def test_a_forged_name_is_no_table_of_the_file(ask, table):
 
 def test_a_forged_name_is_no_table_of_duckdb(ask):
     sql = "SELECT path AS a FROM system.main.duckdb_databases"
-    assert "no name" in ask(sql, name="system.main.duckdb_databases")["inadmissible"]
+    assert "not a name" in ask(sql, name="system.main.duckdb_databases")["inadmissible"]
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ def test_what_a_program_loads_was_there_before_it():
 def test_shares_are_no_values_of_a_party(place):
     with place.session() as host:
         mp.evaluate(host, lambda: mp.store(mp.seal([1.5]), "secret"))
-        with pytest.raises(TraceError, match="no value of P0"):
+        with pytest.raises(TraceError, match="not a value of P0"):
             mp.evaluate(host, lambda: mp.load("P0", "secret"))
 
 

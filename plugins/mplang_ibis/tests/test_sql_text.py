@@ -137,7 +137,7 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
         ("SELECT 1\nFROM {people}\nWHER a = 3", {}, r"line 3 \(WHER a = 3\): .*near \"a\""),
         ("SELECT 'ü'\nFROM {people}\nWHER a = 3", {}, r"line 3 \(WHER a = 3\)"),
         ("SELECT 1 AS a FROM {people}; SELECT 2", {}, "2 statements"),
-        ("DELETE FROM {people}", {}, "no SELECT"),
+        ("DELETE FROM {people}", {}, "not a SELECT"),
         ("SELECT [age] AS ages FROM {people}", {}, r"column 'ages' is of DuckDB's type BIGINT\[\]"),
         ("SELECT age, AGE FROM {people}", {}, "names each column once"),
         ("SELECT 1 FROM {people}, shops", {}, "the table 'shops'; declared are people"),

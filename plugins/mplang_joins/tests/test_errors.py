@@ -84,7 +84,7 @@ def test_tables_of_one_party_are_refused():
     def program():
         return mp.join(mp.dataset("bank", "t"), mp.dataset("bank", "t"), on="id")
 
-    refused(program, "two tables are those of bank; join these first")
+    refused(program, "two tables are those of bank; join them first")
 
 
 @pytest.mark.parametrize("value", [3, [1, 2], A, None])

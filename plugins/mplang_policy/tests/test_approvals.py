@@ -249,7 +249,7 @@ def test_an_approval_that_has_expired_does_not_count_even_if_the_clock_is_set_ba
     assert "it expired on" in " ".join(gate.decide(bank.wants()).remarks)
     gate.record("look", {})
     clock[0] = now
-    with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+    with pytest.raises(AdmissionError, match="until its owner has repaired its log"):
         gate.decide(bank.wants())
     assert "the clock is" in gate.refuses()
     gate.close()

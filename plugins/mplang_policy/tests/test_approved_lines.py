@@ -227,6 +227,6 @@ def test_a_review_shows_each_line_with_its_text(bank):
     assert ["100.py:6", "pay", SUM.strip()] in found.lines()
     assert len(found.lines()) == len({tuple(each) for each in found.lines()})
     told = " ".join(str(found).split())
-    assert "That is what analyst says stands there." in told
+    assert "This text is what analyst claims." in told
     assert f"“{SUM.strip()}”" in told
     assert {"line": "100.py:6", "function": "pay", "text": SUM.strip()} in found.to_dict()["lines"]

@@ -207,7 +207,9 @@ def test_what_a_peer_says_to_remember_and_nobody_signed_proves_nothing(parties):
         "the log was set back, or bank, or its coordinator, lies: no signature proves it"
     )
     _, why = shop.witness.missing({"bank": "nonsense"})
-    assert why.endswith("what no log has: bank, or its coordinator, lies")  # its engine tells it
+    assert why.endswith(
+        "an impossible head of this party's log: bank, or its coordinator, lies"
+    )  # its engine tells it
 
 
 @pytest.mark.parametrize(

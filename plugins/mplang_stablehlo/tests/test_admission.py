@@ -175,7 +175,9 @@ def test_a_strict_order_sorts(text):
     ],
 )
 def test_what_is_no_strict_order_does_not_sort(text):
-    with pytest.raises(ValueError, match="ENGINE cannot run stablehlo.sort: its comparator is no"):
+    with pytest.raises(
+        ValueError, match="ENGINE cannot run stablehlo.sort: its comparator is not a"
+    ):
         ENGINE.admit(text)
 
 

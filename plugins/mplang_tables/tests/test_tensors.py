@@ -93,7 +93,7 @@ def test_another_number_of_rows_is_refused(sim, mode, count):
         (lambda: at("P0", from_tensor, mp.put("P0", [[1, 2]]), columns=("a", "A")), "two columns"),
         (lambda: at("P0", from_tensor, mp.put("P0", [[1]]), columns=(1,)), "named by strings"),
         (lambda: at("P0", from_tensor, mp.put("P0", [[1j]]), columns=("a",)), "no place for c128"),
-        (lambda: at("P0", table({"a": [1], "b": [1, 2]})), "no table"),
+        (lambda: at("P0", table({"a": [1], "b": [1, 2]})), "not a table"),
         (lambda: at("P0", table({"a": [[1]]})), "'a' is of the type 'list<"),
         (lambda: at("P0", table({"a": [None]})), "'a' is of the type 'null'"),
         (lambda: at("P0", table({})), "1 to 4096 columns"),
