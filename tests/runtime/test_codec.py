@@ -63,7 +63,7 @@ KIND = TensorType("i32", (2,))
     ],
 )
 def test_what_is_no_such_tensor_is_refused(header, buffers):
-    with pytest.raises(WireError, match=r"what came is not of typet of type i32\[2\]"):
+    with pytest.raises(WireError, match=r"what came is not of type i32\[2\]"):
         decode(KIND, header, buffers)
 
 
