@@ -24,9 +24,7 @@ from chromium import chromium, look, served
 
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
-PATIENCE = (
-    600.0  # seconds for axe-core at a page; the reference takes a minute where others run, too
-)
+PATIENCE = 600.0  # seconds for axe-core at a page: the reference is long, and machines are busy
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 
 
