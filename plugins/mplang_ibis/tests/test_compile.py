@@ -321,5 +321,7 @@ def test_operands_that_are_no_tables_are_refused(kinds, message):
     ],
 )
 def test_names_that_sql_could_take_for_something_else_are_refused(names):
-    with pytest.raises(TraceError, match=r"not a name of a table here|names of tables|a different name"):
+    with pytest.raises(
+        TraceError, match=r"not a name of a table here|names of tables|a different name"
+    ):
         compiled(lambda t: t, SHOPS, names=names)
