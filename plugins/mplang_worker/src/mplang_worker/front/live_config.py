@@ -253,7 +253,5 @@ def check_peers(session: FrontSession, config: WorkerConfig) -> None:
     gone = [name for name in session.parties if name != config.name and name not in config.peers]
     if gone:
         raise RequestError(
-            403,
-            "no-peer",
-            f"{gone[0]} is not a peer of {config.name} any more, by its owner's choice",
+            403, "no-peer", f"{gone[0]} is no longer a peer of {config.name}, by its owner's choice"
         )
