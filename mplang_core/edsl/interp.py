@@ -21,13 +21,9 @@ class InterpVar(MPObject):
     __slots__ = ("_mptype", "value")
 
     def __init__(
-        self,
-        ctx: InterpContext,
-        type: MPType,
-        value: Any,
-        device: Placement | None = None,
+        self, ctx: InterpContext, type: MPType, value: Any, device: Placement | None = None,
         uniform: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(ctx, device, uniform)
         self._mptype = type
         self.value = value

@@ -25,12 +25,9 @@ class TraceVar(MPObject):
     __slots__ = ("value",)
 
     def __init__(
-        self,
-        ctx: TraceContext,
-        value: Value,
-        device: Placement | None = None,
+        self, ctx: TraceContext, value: Value, device: Placement | None = None,
         uniform: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(ctx, device, uniform)
         self.value = value
 
@@ -56,13 +53,9 @@ class TraceContext(MPContext):
     """
 
     def __init__(
-        self,
-        cluster_spec: Cluster,
-        parent: MPContext | None = None,
-        mask: Mask | None = None,
-        *,
+        self, cluster_spec: Cluster, parent: MPContext | None = None, mask: Mask | None = None, *,
         local: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(cluster_spec, parent)
         inherited = parent.mask if parent is not None else cluster_spec.mask
         self._mask = inherited if mask is None else mask

@@ -231,7 +231,9 @@ def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Arra
             else "is NaN or infinite, which shares have no place for; filter such rows, as by "
             "WHERE isfinite(x)"
         )
-        raise KernelError(f"joins.reduced: a sum or a number of rows of one key {told}", code="R007")
+        raise KernelError(
+            f"joins.reduced: a sum or a number of rows of one key {told}", code="R007"
+        )
     sizes = np.abs(numbers)
     mask = (1 << width) - 1
     return [numbers, *(sizes >> (width * i) & mask for i in range(planes - 1))]
