@@ -96,12 +96,9 @@ class TraceContext(MPContext):
         return TraceVar(self, value, None if self._local else device, uniform)
 
     def emit(
-        self,
-        opcode: str,
-        inputs: Sequence[MPObject],
-        attrs: Mapping[str, Any] | None = None,
+        self, opcode: str, inputs: Sequence[MPObject], attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
-    ) -> list[MPObject]:
+    ) -> list[MPObject]:  # fmt: skip
         """Append an op to the graph and return its results."""
         if self.closed:
             raise TraceError(f"{at()}{opcode} is applied in a trace that has ended", code="T004")
