@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mplang_core.errors import ConfigError, MPLangError
 
+_PLAIN = {"extra_forbidden": "there is no such field", "missing": "it is missing"}  # in our words
 _nested: ContextVar[bool] = ContextVar("mplang_nested_model", default=False)
 
 
@@ -32,7 +33,7 @@ class StrictModel(BaseModel):
         5.0
         >>> Limits(minutes=5)
         Traceback (most recent call last):
-        mplang_core.errors.ConfigError: Limits: field 'minutes': Extra inputs are ... got 5
+        mplang_core.errors.ConfigError: Limits: field 'minutes': there is no such field, got 5
         mplang explain C001
     """
 
@@ -70,7 +71,7 @@ class StrictModel(BaseModel):
                 got = ""
             at_field = f"field {'.'.join(map(str, loc))!r}: " if loc else ""
             # of our own errors the text says it all
-            why = problem["ctx"]["error"] if problem["type"] == "value_error" else problem["msg"]
+            why = problem.get("ctx", {}).get("error") or _PLAIN.get(problem["type"], problem["msg"])
             meant = cls._meant(loc) if problem["type"] == "extra_forbidden" else ""
             lines.append(f"{title}: {at_field}{why}{got}{meant}")
         return "\n".join(lines)

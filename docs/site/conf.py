@@ -67,6 +67,7 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"mplang {release}"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_extra_path = [str(SITE / "extra")]
 html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]

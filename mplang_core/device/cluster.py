@@ -198,7 +198,7 @@ class ClusterSpec(Displayed, StrictModel):
         if (spec := self.devices.get(name)) is None:
             there = f"this cluster has {', '.join(self.devices)}{self._devices_of_party(name)}"
             advice = " ".join(filter(None, (similar(name, self.devices), there)))
-            raise ConfigError(f"{at()}no device {name!r}; {advice}")
+            raise ConfigError(f"{at()}no device {name!r}; {advice}", code="T007")
         kind = device_kinds.get(spec.kind)
         where = f"ClusterSpec: field 'devices.{name}"
         if kind is None:

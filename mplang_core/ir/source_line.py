@@ -90,7 +90,7 @@ def at() -> str:
 
 
 def warn(text: str, category: type[Warning], line: Location | None = None) -> None:
-    """Warn at a line of the user, which is shown as in errors.
+    """Warn at a line of the user, which is shown as in errors; a class with a code names its page.
 
     Args:
         text: the message.
@@ -101,12 +101,11 @@ def warn(text: str, category: type[Warning], line: Location | None = None) -> No
     if ", " in str(line) and warnings.formatwarning is not _formatted:  # not a file
         _formatted.others = warnings.formatwarning  # type: ignore[attr-defined]
         warnings.formatwarning = _formatted  # type: ignore[assignment]
-    warnings.warn_explicit(text, category, line.file, line.line)
+    hint = f"\nmplang explain {category.code}" if hasattr(category, "code") else ""
+    warnings.warn_explicit(text + hint, category, line.file, line.line)
 
 
-def _formatted(message: object, category: object, file: str, number: int, *rest: object) -> str:
+def _formatted(warned: object, category: object, file: str, lineno: int, *rest: object) -> str:
     """Return a warning as Python shows it, with the cell of a notebook in place of its file."""
-    text: str = _formatted.others(  # type: ignore[attr-defined]
-        message, category, file, number, *rest
-    )
-    return text.replace(f"{file}:{number}", str(Location(file, number)), 1)
+    text: str = _formatted.others(warned, category, file, lineno, *rest)  # type: ignore[attr-defined]
+    return text.replace(f"{file}:{lineno}", str(Location(file, lineno)), 1)

@@ -301,6 +301,12 @@ BAD = [
     (("inspect", "swap.mpl", "--html", "none/page"), "cannot write none/page: No such file"),
     ((*COSTS, "--html", "costs.html"), "leave out --ir and --html"),
     ((*COSTS, "--ir", "--json"), "leave out --ir and --html"),
+    (("inspect", "swap.mpl", "--link", "lan", "--ir"), "leave out --ir and --html"),
+    (("inspect", "swap.mpl", "--link", "moon"), "expected lan, wan or 40,100 (ms, Mbit/s)"),
+    (
+        ("inspect", "swap.mpl", "--link", "lan", "--analysis", "ranges"),
+        "--link is the network of --analysis costs, got --analysis ranges",
+    ),
     (("run", "swap.mpl", "--arg", "x=[1, 2]"), "argument y is missing: --arg y=@file.npy"),
     (("run", "swap.mpl", "--arg", "x=[1, 2]", "--arg", "y=1.5"), "expected i64[], got f64[]"),
     ((*PACKED, "x=[1, 2]", "--mode", "fast"), "the mode is one of"),

@@ -24,6 +24,7 @@ from chromium import chromium, look, served
 
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
+PATIENCE = 600.0  # seconds for axe-core at a page: the reference is long, and machines are busy
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 
 
@@ -78,6 +79,7 @@ def main() -> int:
     pages = sorted(page for page in every if args.only in page)
     found = 0
     with served(args.folder, []) as address, chromium() as driver:
+        driver.set_script_timeout(PATIENCE)
         for page in track(pages, "pages", console=console):
             for fault in faults(driver, address, page):
                 console.print(fault, markup=False)

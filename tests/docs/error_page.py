@@ -65,7 +65,8 @@ def told_by(blocks: list[Block], page: ErrorPage, names: dict[str, Any]) -> tupl
             return error.code, str(error)
     told = [each for each in shown if hasattr(each.category, "code")]
     assert told, f"{page.code}.md: nothing is wrong with its wrong program"
-    return told[0].category.code, str(told[0].message)
+    message, _, _ = str(told[0].message).partition("\nmplang explain")
+    return told[0].category.code, message
 
 
 def fits(message: str, shown: str) -> bool:

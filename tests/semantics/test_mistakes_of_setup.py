@@ -134,7 +134,7 @@ def test_a_mistake_in_what_an_owner_accepts(tmp_path):
             enclaves={"cloud": {"files": ["0" * 64], "accepts": {provider: accepted}}}
         )
 
-    with pytest.raises(ConfigError, match=r"'enclaves\.cloud\.accepts\.tpm\.ak': Field required"):
+    with pytest.raises(ConfigError, match=r"'enclaves\.cloud\.accepts\.tpm\.ak': it is missing"):
         settings("tpm", pcrs={0: "0" * 64})
     with pytest.raises(ConfigError, match="no provider of attestation 'simluated'.*simulated"):
         settings("simluated")
@@ -273,7 +273,7 @@ FILES = {
         {"source": "csv:debts.csv", "columns": {"debt": "int46"}},
         "column 'debt' is of the type 'int46'; expected an Arrow type",
     ),
-    "a text where a list belongs": ({"debt": "100"}, "field 'source': Field required"),
+    "a text where a list belongs": ({"debt": "100"}, "field 'source': it is missing"),
 }
 
 

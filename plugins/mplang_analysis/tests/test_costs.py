@@ -274,7 +274,7 @@ def test_protocols_are_asked_if_a_network_is_given():
     assert (turn.per_iteration, turn.messages) == (True, 2)
     assert (keys.set_up, keys.seconds) == (True, 2)  # once, whoever needs them
     shown = " ".join(str(found).split())
-    assert "at least 4 ± 50% at least 100 ± 50% 0.5 s" in shown
+    assert "at least 4 ± 50% at least 100 ± 50% 500 ms" in shown
     assert "once a session" in shown
     assert "Oblivious transfers by softspoken." in shown
     assert found.seconds == pytest.approx(2 + 2 * 0.5 + times.network_seconds)

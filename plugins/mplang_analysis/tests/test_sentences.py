@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from mplang_analysis import Disclosure
 from mplang_analysis.party_names import read_names
@@ -56,6 +57,75 @@ def test_the_document_has_the_sentences_of_the_demo():
     text = (ROOT / "docs/disclosure.md").read_text(encoding="utf-8")
     written = " ".join(re.findall(r"^> (.*)\n", text, re.MULTILINE))
     assert [re.sub(r"\s+", " ", each).strip() for each in written.split("- ")[1:]] == DEMO
+
+
+# -- what the program itself tells everyone
+
+
+def program_of(fn, size=2):
+    return mp.compile(fn, cluster_spec=mp.ClusterSpec.simple(size)).program
+
+
+def literals_of(fn, size=2):
+    found = analysis.disclosure(program_of(fn, size), names=["bank", "shop", "clinic"][:size])
+    return [each for each in found.sentences() if "in the program itself" in each]
+
+
+def test_literals_of_a_party_are_told_as_everyone_reads_them():
+    def added():
+        a, b = mp.put("P0", [1, 2]), mp.put("P1", np.ones((3, 2)))
+        return a, b
+
+    [told] = literals_of(added)
+    assert re.fullmatch(
+        r"Everyone reads in the program itself: 2 numbers for bank \(test_sentences.py:\d+\) and "
+        r"3 × 2 numbers for shop \(test_sentences.py:\d+\)\.",
+        told,
+    )
+
+
+def test_a_program_alone_tells_its_literals_after_who_learns_nothing():
+    told = analysis.disclosure(program_of(lambda: mp.put("P0", 7))).sentences()
+    assert told[0] == "Nobody learns anything of anyone else's data."
+    assert told[1].startswith("Everyone reads in the program itself: 1 number for party 0")
+
+
+@pytest.mark.needs("spu")
+def test_literals_that_are_sealed_are_told():
+    def sealed():
+        return mp.reveal(mp.put("SP0", [4, 5]), to="P1")
+
+    [told] = literals_of(sealed, 3)
+    assert "2 numbers to be sealed (test_sentences.py:" in told
+
+
+def test_of_many_literals_the_number_is_told():
+    [told] = literals_of(lambda: [mp.put("P0", [i + 1]) for i in range(6)])
+    assert told.count("numbers for bank") + told.count("number for bank") == 4
+    assert told.endswith("and 2 more.")
+
+
+@pytest.mark.needs("jax")
+def test_literals_in_loops_are_told():
+    def turn(i):
+        mp.put("P1", [9])
+        return mp.simp.pcall_static((0, 1), lambda x: x + 1, i)
+
+    def turns():
+        less = lambda i: mp.simp.pcall_static((0, 1), lambda x: x < 3, i)  # noqa: E731
+        return mp.while_loop(less, turn, mp.constant(0))
+
+    [told] = literals_of(turns)
+    assert "1 number for shop" in told
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [lambda: mp.constant([1, 2]), lambda: mp.put("P0", np.zeros(3)), lambda: None],
+    ids=["public", "zeros", "none"],
+)
+def test_literals_that_are_nobodys_data_are_not_told(fn):
+    assert not literals_of(fn)
 
 
 # -- a sentence per receiver and line

@@ -48,7 +48,7 @@ def test_a_finding_is_shown_once_at_its_line():
     (warning,) = shown(checks)
     assert warning.category is PrecisionWarning
     assert (warning.filename, warning.lineno) == ("/some/where/demo.py", 12)
-    assert str(warning.message) == FOUND.text
+    assert str(warning.message) == f"{FOUND.text}\nmplang explain N001"
     assert not shown(checks)
     checks.begin()
     meet(checks, lambda brought: FOUND)

@@ -72,7 +72,7 @@ def test_the_message_tells_the_constant_the_op_and_what_to_do():
     assert str(note.message) == (
         "the constant 1e-06 reaches compare: FM64 with 18 fraction bits takes numbers up to "
         "1.5e-05 apart for equal, so it decides nothing; scale the data up, or take more bits "
-        "(field: FM128, fxp_fraction_bits: 40)"
+        "(field: FM128, fxp_fraction_bits: 40)\nmplang explain N001"
     )
 
 

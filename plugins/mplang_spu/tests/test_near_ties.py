@@ -100,7 +100,7 @@ def test_the_message_has_the_line_the_numbers_and_what_to_do():
         "which are 2 steps apart, so a result is 1 instead of 2 (SEMI2K, FM64, 18 fraction bits). "
         "SPU takes computed numbers that are some steps apart for equal. Take more bits (field: "
         "FM128, fxp_fraction_bits: 40), or scale what it decides about, so that it is further "
-        "apart; check_numbers=False skips this check."
+        "apart; check_numbers=False skips this check.\nmplang explain N001"
     )
 
 

@@ -302,7 +302,8 @@ def jobs_of(host):
 
 
 def test_an_interrupt_cancels_what_was_sent_ahead(host, gate):
-    def interrupt():
+    def interrupt():  # once both steps are at all workers: what is not yet sent has no job there
+        wait_until(lambda: all(len(states) == 3 for states in jobs_of(host)))
         wait_until(lambda: any("running" in states for states in jobs_of(host)))
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -160,7 +160,7 @@ def test_data_sets_and_readers_are_added_and_taken_away(owner, files):
         ({"port": 1}, "port: 1", "it counts from a restart of the worker only"),
         ({"sink": None}, "sink: null", "it counts from a restart of the worker only"),
         ({"gate": None}, "gate: null", "it counts from a restart of the worker only"),
-        ({"colour": "red"}, "colour: red", "Extra inputs"),
+        ({"colour": "red"}, "colour: red", "no such field"),
     ],
 )
 def test_what_is_wrong_is_refused_whole_with_its_line(owner, files, change, line, why):

@@ -14,6 +14,7 @@ from mplang_analysis.network import Link, Network, described
 from mplang_analysis.op_costs import HasCosts, OpCosts
 from mplang_analysis.op_traits import is_joint
 from mplang_analysis.party_names import quoted, quoted_line
+from mplang_analysis.phrases import in_seconds
 from mplang_analysis.protocol_costs import JointOp, LineCost, ProtocolCosts, table_of
 from mplang_analysis.records import Records
 from mplang_analysis.report import Report, TextTable
@@ -364,4 +365,4 @@ def _when(row: LinkCost) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    return in_seconds(seconds) if seconds < 100 else f"{seconds / 60:.0f} minutes"

@@ -24,6 +24,7 @@ from mplang_analysis.subject import program_of
 from mplang_analysis.taint import Flow
 from mplang_analysis.type_size import bytes_of, payload
 from mplang_analysis.words import BETWEEN_CONDITIONS, What, When
+from mplang_analysis.written import written
 from mplang_core import BaseType, Form, Mask, MPType, Program
 from mplang_core.ext import TraceError
 
@@ -72,7 +73,8 @@ class Disclosure(Report):
 
     def sentences(self) -> list[str]:
         """Return who learns what of whose data, in sentences."""
-        return sentences(self.rows, self._names)
+        literals = [] if self.subject is None else written(self.subject)
+        return sentences(self.rows, self._names, literals)
 
     def matrix(self) -> Matrix:
         """Return who learns what of whose data, on one screen."""
@@ -158,8 +160,7 @@ def disclosure(
         held = unknown_history(found.mask) if protected else {}
     flow = Flow(found, given, held, uniform_inputs=uniform_inputs, stored=stored or {})
     notes = _assumed(found) if uniform_inputs and labels is None else []
-    table = dataclasses.replace(table_of(flow, notes), subject=found)
-    return table.named(names_of(program) if names is None else names)
+    return table_of(flow, notes).named(names_of(program) if names is None else names)
 
 
 def check_labels(
@@ -189,6 +190,7 @@ def table_of(flow: Flow, notes: Sequence[str] = ()) -> Disclosure:
         parties=tuple(flow.program.mask),
         rows=Records(_row(flow, event) for event in flow.events),
         notes=tuple(notes),
+        subject=flow.program,
     )
 
 

@@ -21,7 +21,7 @@ from mplang_analysis.party_names import (
     quoted as quoted,
     quoted_line as quoted_line,
 )
-from mplang_analysis.phrases import Worded as Worded
+from mplang_analysis.phrases import Worded as Worded, in_seconds as in_seconds
 from mplang_analysis.range_inputs import Given as Given, of_type as of_type
 from mplang_analysis.readers import ReadInside as ReadInside
 from mplang_analysis.report import Drawing as Drawing, Part as Part, sections as sections

@@ -117,6 +117,22 @@ def protected(form: str, kinds: Sequence[str]) -> str:
     return ", and ".join(f"{n} {quoted(form)}{'s' * (n > 1)} of {text}" for text, n in counted)
 
 
+def in_seconds(seconds: float) -> str:
+    """Return a duration with two digits or more.
+
+    Example:
+        >>> in_seconds(0.0451), in_seconds(1.34), in_seconds(0.5), in_seconds(0)
+        ('45 ms', '1.3 s', '500 ms', '0 s')
+    """
+    if seconds >= 10:
+        return f"{seconds:,.0f} s"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    if seconds < 1e-6:
+        return "0 s"
+    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e3:.2g} ms"
+
+
 def frequency(when: str) -> str:
     """Return how often, in words; nothing for once.
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from mplang_analysis.network import Network
 from mplang_analysis.op_costs import OpCosts, StepCost
 from mplang_analysis.party_names import quoted_line
+from mplang_analysis.phrases import in_seconds
 from mplang_analysis.report import TextTable
 from mplang_core import Mask
 from mplang_core.ext import Location, Operation
 
-BAR = 20  # characters of the longest
+BAR = 8  # characters of the longest, so that a terminal of 80 has room for the steps
 MOST_NAMED = 3  # steps of a line
 
 
@@ -152,8 +153,8 @@ def table_of(rows: Sequence[LineCost]) -> TextTable:
             ", ".join(map(str, row.parties)),
             _amount(row.messages, row),
             _amount(row.bytes, row),
-            f"{row.seconds:.3g} s",
-            f"{row.network_seconds:.3g} s",
+            in_seconds(row.seconds),
+            in_seconds(row.network_seconds),
             _when(row),
             "█" * round(BAR * row.total / longest),
         ]

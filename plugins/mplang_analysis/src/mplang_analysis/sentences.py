@@ -10,6 +10,7 @@ from mplang_analysis.learned import KINDS, Group, Learned, by_line, kind_of, wit
 from mplang_analysis.party_names import PartyNames
 from mplang_analysis.phrases import amounts, frequency, listed, place
 from mplang_analysis.words import What
+from mplang_analysis.written import Written, sentence
 
 EXCEPTIONS = {
     What.SIZE: "by its size",
@@ -19,16 +20,19 @@ EXCEPTIONS = {
 """What is told beside values, and how it is an exception to what nobody learns."""
 
 
-def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
+def sentences(
+    rows: Sequence[DisclosureRow], names: PartyNames, literals: Sequence[Written] = ()
+) -> list[str]:
     """Return what a table of disclosures says, in sentences.
 
-    One sentence per receiver and line, then who learns nothing. What failures tell, and who can
-    change what, comes last. A share of a value that the same line reveals has no words of its own;
-    the table has its row.
+    One sentence per receiver and line, then who learns nothing, then what the program itself
+    tells everyone. What failures tell, and who can change what, comes last. A share of a value that
+    the same line reveals has no words of its own; the table has its row.
 
     Args:
         rows: the rows of the table.
         names: the names of its parties.
+        literals: those that the program gives to some of its parties.
 
     Example:
         >>> import mplang_core as mp
@@ -44,13 +48,13 @@ def sentences(rows: Sequence[DisclosureRow], names: PartyNames) -> list[str]:
         Only bank learns anything of shop's data.
         shop learns nothing of anyone else's data.
     """
-    return _Writer(rows, names).all()
+    return _Writer(rows, names).all(literals)
 
 
 class _Writer(Learned):
     """Writes the sentences of one table."""
 
-    def all(self) -> list[str]:
+    def all(self, literals: Sequence[Written]) -> list[str]:
         failures = [row for row in self.beside if row.what == What.FAILURE]
         channels = [row for row in self.beside if row.what != What.FAILURE]
         if self.rows or channels:
@@ -58,6 +62,7 @@ class _Writer(Learned):
         else:
             nobody = "No party" if self.inside else "Nobody"
             told = [f"{nobody} learns anything of anyone else's data{_except(failures)}."]
+        told += sentence(literals, self.names)
         beside = [*self.learns(channels), *self.learns(failures)]
         return [*self.insiders(), *told, *beside, *change_sentences(self.changes, self.names)]
 

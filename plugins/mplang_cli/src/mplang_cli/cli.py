@@ -11,15 +11,18 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
 
 import mplang_core
 from mplang_cli.version import version_text
-from mplang_core import MPLangError
+from mplang_core import MPLangError, Program
 from mplang_core.ext import COMMANDS, ConfigError, PluginError, SimpHost, plugin_manager, printable
+
+if TYPE_CHECKING:
+    from mplang_analysis import Report
 
 
 class _Commands(typer.core.TyperGroup):
@@ -313,21 +316,26 @@ def inspect(
             autocompletion=_analyses,
         ),
     ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what it costs on a network, protocols included: lan, wan, or RTT,RATE in "
+            "ms, Mbit/s."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an artifact takes, gives, needs and discloses."""
-    from mplang_analysis import analyze
-
     from mplang_cli import artifact
 
-    if analysis is not None:
+    if analysis is not None or link is not None:
         if ir or html is not None:
             raise ConfigError(
-                "--analysis shows one report and nothing else: leave out --ir and --html, or call "
-                "mplang inspect without --analysis",
+                "--analysis and --link show one report and nothing else: leave out --ir and "
+                "--html, or call mplang inspect without --analysis and --link",
                 code="C006",
             )
-        report = analyze(analysis, artifact.load(path).program)
+        report = _analyzed(artifact.load(path).program, analysis, link)
         _show(report.to_dict() if as_json else report.rich(drawings=picture), as_json)
         return
     found = artifact.inspect(path)
@@ -340,6 +348,20 @@ def inspect(
     _show(found.rich(drawings=picture), False)
     if ir:
         typer.echo(text)
+
+
+def _analyzed(program: Program, analysis: str | None, link: str | None) -> Report:
+    """Return what an analysis finds; a network is for that of costs alone."""
+    from mplang_analysis import analyze, costs, network_named
+
+    if link is None:
+        return analyze(analysis or "costs", program)
+    if analysis not in (None, "costs"):
+        raise ConfigError(
+            f"--link is the network of --analysis costs, got --analysis {analysis}; leave one out",
+            code="C006",
+        )
+    return costs(program, network_named(link))
 
 
 def _write(path: str, page: str) -> None:

@@ -59,7 +59,7 @@ def explain(code: str) -> ErrorPage:
     """
     pages, wanted = error_pages(), code.upper().removeprefix("MP-")
     if wanted not in pages:
-        hint = similar(wanted, pages) or "mplang explain lists them all"
+        hint = similar(wanted, pages) or "mplang explain lists them all; of a name, help() tells"
         raise ConfigError(f"no page of an error {code[:40]!r}; {hint}", code="C006")
     return pages[wanted]
 

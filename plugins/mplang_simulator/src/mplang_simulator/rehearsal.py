@@ -21,7 +21,6 @@ from mplang_core.ext import (
     Forwards,
     Graph,
     HostVar,
-    Location,
     MPLangError,
     PartyCall,
     PrecisionWarning,
@@ -30,7 +29,6 @@ from mplang_core.ext import (
     control_of,
     given_catalogue,
     interface_of,
-    warn,
 )
 
 SEED = 0
@@ -88,7 +86,7 @@ def _run(
                 continue
             told.add((each.filename, each.lineno))
             text = HEAD + text.replace(TAIL, "")
-        warn(text, each.category, Location(each.filename, each.lineno))
+        warnings.warn_explicit(text, each.category, each.filename, each.lineno)
 
 
 def _data_sets(host: SimpHost, program: Program, seed: int, draw: Draw) -> Any:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mplang_analysis.ext import in_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class OpBlock:
@@ -151,22 +153,6 @@ def ticks(seconds: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(seconds / most))
     step = next(n * power for n in (1, 2, 5, 10) if n * power * most >= seconds * (1 - 1e-9))
     return [round(i * step, 12) for i in range(int(seconds / step + 1e-9) + 1)]
-
-
-def in_seconds(seconds: float) -> str:
-    """Return a time with two digits or more.
-
-    Example:
-        >>> in_seconds(0.0451), in_seconds(1.34), in_seconds(0.5), in_seconds(0)
-        ('45 ms', '1.3 s', '500 ms', '0 s')
-    """
-    if seconds >= 10:
-        return f"{seconds:,.0f} s"
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    if seconds < 1e-6:
-        return "0 s"
-    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e3:.2g} ms"
 
 
 def in_bytes(size: float) -> str:

@@ -12,12 +12,13 @@ from mplang_analysis.ext import (
     Part,
     costs_by_line,
     in_curly_quotes,
+    in_seconds,
     quoted_line,
     texts_by_line,
 )
 
 from mplang_core import Program
-from mplang_trace.chart import in_bytes, in_seconds
+from mplang_trace.chart import in_bytes
 from mplang_trace.line_bars import Bar, LineBars
 from mplang_trace.nesting import Nested, nested
 from mplang_trace.spans import Span

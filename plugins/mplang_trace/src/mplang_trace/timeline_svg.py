@@ -5,20 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 
-from mplang_analysis.ext import ALERT, cut_end, quoted_line, svg, width, wrap
+from mplang_analysis.ext import ALERT, cut_end, in_seconds, quoted_line, svg, width, wrap
 
 from mplang_core.ext import printable
-from mplang_trace.chart import (
-    Chart,
-    OpBlock,
-    PartyLane,
-    counted,
-    covered,
-    in_bytes,
-    in_seconds,
-    merged,
-    ticks,
-)
+from mplang_trace.chart import Chart, OpBlock, PartyLane, counted, covered, in_bytes, merged, ticks
 
 WIDE, NARROW = 960.0, 348.0
 """Pixels of a timeline in a wide and in a narrow column."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mplang_analysis.ext import cut_end, pad, width, wrap
+from mplang_analysis.ext import cut_end, in_seconds, pad, width, wrap
 
 from mplang_core.ext import printable
-from mplang_trace.chart import Chart, counted, covered, in_seconds
+from mplang_trace.chart import Chart, counted, covered
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

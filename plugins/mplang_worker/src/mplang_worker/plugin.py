@@ -55,7 +55,7 @@ def _configuration(path: str) -> Iterator[Check]:
         check_installed(config)
         certificates = Certificates.of(config)
     except ConfigError as error:
-        yield Check(path, False, str(error))
+        yield Check(path, False, "; ".join(str(error).splitlines()))  # one per field
         return
     yield Check(path, True, f"of {config.name}")
     if config.insecure:

@@ -58,7 +58,8 @@ def worker(
             raise
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(130) from None
-        logging.getLogger("mplang.http").critical("%s (mplang explain %s)", error, error.code)
+        text = "; ".join(str(error).splitlines())  # a line of a log, of all wrong fields
+        logging.getLogger("mplang.http").critical("%s (mplang explain %s)", text, error.code)
         raise typer.Exit(1) from None
 
 
