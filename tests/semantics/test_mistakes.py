@@ -202,6 +202,20 @@ def test_a_compiled_function_is_called(simulate):
     np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, compiled, X)), X)
 
 
+@pytest.mark.once
+def test_a_file_that_a_function_reads_is_read_for_each_program(simulate, tmp_path):
+    """Code was compiled once, with what the file had then, and ran for all later programs."""
+    file, sim = tmp_path / "weights.npy", simulate(1)
+
+    def weighted(x):
+        return mp.device("P0")(lambda x: x * np.load(file))(x)
+
+    for factor in (2.0, 5.0):
+        np.save(file, factor)
+        found = mp.fetch(sim, mp.evaluate(sim, lambda: weighted(at_p0())))
+        np.testing.assert_allclose(found, X * factor)
+
+
 def test_a_mode_that_there_is_not(simulate):
     with pytest.raises(MPLangError, match=r"test_mistakes\.py:\d+: the mode is one of .*'lanch'"):
         mp.evaluate(simulate(1), at_p0, mode="lanch")
