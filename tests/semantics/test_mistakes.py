@@ -205,7 +205,7 @@ def test_a_compiled_function_is_called(simulate):
 @pytest.mark.once
 def test_a_file_that_a_function_reads_is_read_for_each_program(simulate, tmp_path):
     """Code was compiled once, with what the file had then, and ran for all later programs."""
-    file, sim = tmp_path / "weights.npy", simulate(1)
+    file, sim = str(tmp_path / "weights.npy"), simulate(1)
 
     def weighted(x):
         return mp.device("P0")(lambda x: x * np.load(file))(x)
