@@ -347,6 +347,26 @@ def test_a_leaked_tracer(simulate):
         np.testing.assert_allclose(mp.fetch(sim, found), X + X)
 
 
+@pytest.mark.needs("tables")
+@pytest.mark.parametrize("given", [[1.5, None, 3.0], [[1, None], [2, 3]]])
+def test_a_list_of_numbers_with_a_gap(simulate, given):
+    """It was a nest of numbers, one value each."""
+    pyarrow, sim = pytest.importorskip("pyarrow"), simulate(1)
+    told = r"test_mistakes\.py:\d+: .*None is a gap of one.*mp\.put\(\"P0\", pyarrow\.table"
+    for mistake in (
+        lambda: mp.put("P0", given),
+        lambda: mp.constant(given),
+        lambda: mp.device("P0")(lambda x: x)(given),
+    ):
+        with pytest.raises(TraceError, match=told):
+            mp.evaluate(sim, mistake)
+    with mp.with_ctx(sim):
+        column = [each for row in given for each in (row if isinstance(row, list) else [row])]
+        table = mp.fetch(sim, mp.put("P0", pyarrow.table({"x": column})))
+        assert table.column("x").to_pylist() == column
+        assert mp.put("P0", [None, None]) == [None, None]
+
+
 @pytest.mark.parametrize("given", [[2**63, -1], [[2**63], [1]]])
 def test_integers_that_no_type_holds(simulate, given):
     sim, line = simulate(1), r"test_mistakes\.py:\d+: .*"
