@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Displayed:
@@ -23,7 +26,7 @@ class Displayed:
         return next((draw(self) for draw in draws if draw is not None), None)
 
 
-class Shown:
+class ShownFunction(Generic[P, R]):
     """Function that shows itself by a text, and has no address.
 
     Args:
@@ -31,15 +34,15 @@ class Shown:
         text: what stands for it at a prompt.
     """
 
-    def __init__(self, fn: Callable[..., Any], text: str) -> None:
+    def __init__(self, fn: Callable[P, R], text: str) -> None:
         functools.update_wrapper(self, fn)
         self._fn, self._text = fn, text
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         return self._fn(*args, **kwargs)
 
-    def __get__(self, owner: object, _: object = None) -> Any:
+    def __get__(self, owner: object, _: object = None) -> object:
         """Return the function as a method of its owner, as functions do."""
         return self if owner is None else types.MethodType(self, owner)
 

@@ -126,13 +126,12 @@ class CompiledFunction(Displayed, Generic[R]):
 
     if not typing.TYPE_CHECKING:  # to which a call is an error
 
-        def __call__(self, *args: object, **kwargs: object) -> Any:
+        def __call__(self, *args: object, **kwargs: object) -> None:
             """Refuse a call, which names no host."""
             raise TraceError(f"{at()}a program runs on a host: mp.evaluate(host, compiled, x)")
 
     def __repr__(self) -> str:
-        count = len(self._traced)
-        times = "once" if count == 1 else f"{count} times"
+        times = "once" if len(self._traced) == 1 else f"{len(self._traced)} times"
         return f"<CompiledFunction {self.fn.__name__!r}, traced {times}>"
 
     @property

@@ -67,12 +67,9 @@ class InterpContext(MPContext):
         """
 
     def emit(
-        self,
-        opcode: str,
-        inputs: Sequence[MPObject],
-        attrs: Mapping[str, Any] | None = None,
+        self, opcode: str, inputs: Sequence[MPObject], attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
-    ) -> list[MPObject]:
+    ) -> list[MPObject]:  # fmt: skip
         """Run an op and return its results."""
         given = [self.adopt(obj) for obj in inputs]
         operands = [Value(obj.type) for obj in given]

@@ -103,7 +103,7 @@ def _cache_owner(ctx: MPContext) -> MPContext:
     return chain[1] if at_once else [c for c in chain if isinstance(c, TraceContext)][-1]
 
 
-def _may_change(read: Any) -> bool:
+def _may_change(read: object) -> bool:
     """Return whether an object that a function reads may be another one by its contents."""
     is_fixed = isinstance(read, FunctionType | ModuleType | type) or not hasattr(read, "__dict__")
     return not (is_fixed and isinstance(read, Hashable))

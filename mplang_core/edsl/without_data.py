@@ -106,7 +106,7 @@ class WithoutData:
 
     __copy__ = __deepcopy__
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._not_here("a pickle", f"{_FETCH}; mp.store(x, 'name') keeps it at its parties")
 
     def __round__(self, digits: int = 0) -> Any:

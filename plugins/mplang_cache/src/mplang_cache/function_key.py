@@ -335,8 +335,9 @@ def _is_of_module(fn: Any) -> bool:
     return bool(name) and contents(module).get(name) is fn
 
 
-def _name_of(fn: Any) -> str:
+def _name_of(fn: object) -> str:
     """Return the name of a function, without asking another object; empty if it has none."""
-    plain = type(fn) in (FunctionType, BuiltinMethodType)
-    name = fn.__name__ if plain else getattr_static(fn, "__name__", None)
+    if isinstance(fn, FunctionType | BuiltinMethodType):
+        return fn.__name__
+    name = getattr_static(fn, "__name__", None)
     return name if isinstance(name, str) else ""

@@ -474,7 +474,7 @@ def diff(
     try:
         one, other = artifact.load(a), artifact.load(b)
     except MPLangError as error:
-        typer.echo(printable(_told(error), keep="\n"), err=True)
+        typer.echo(printable(_line_of(error), keep="\n"), err=True)
         raise typer.Exit(2) from None
     lines = artifact.diff(one, other, (a, b), locations=locations)
     same = one.digest == other.digest
@@ -491,11 +491,11 @@ def main() -> None:
     try:
         app()
     except MPLangError as error:
-        typer.echo(_told(error), err=True)
+        typer.echo(_line_of(error), err=True)
         sys.exit(1)
 
 
-def _told(error: MPLangError) -> str:
+def _line_of(error: MPLangError) -> str:
     """Return the line that tells of an error of ours, with its page."""
     hint = f" (mplang explain {error.code})" if error.code else ""
     return f"mplang: {error}{hint}"

@@ -93,8 +93,8 @@ class LocalCluster:
         if isinstance(parties, int):
             parties = [f"node{i}" for i in range(parties)]
         self._names = list(parties)
-        for what, given in (("data", data), ("gates", gates), ("controls", controls)):
-            if unknown := sorted(set(given or {}) - set(self._names)):
+        for what, fields in (("data", data), ("gates", gates), ("controls", controls)):
+            if unknown := sorted(set(fields or {}) - set(self._names)):
                 raise ConfigError(
                     f"{what} names {unknown[0]!r}; the parties are {', '.join(self._names)}",
                     code="C015",
