@@ -337,7 +337,7 @@ def _is_of_module(fn: Any) -> bool:
 
 def _name_of(fn: object) -> str:
     """Return the name of a function, without asking another object; empty if it has none."""
-    if isinstance(fn, FunctionType | BuiltinMethodType):
+    if type(fn) is FunctionType or type(fn) is BuiltinMethodType:
         return fn.__name__
     name = getattr_static(fn, "__name__", None)
     return name if isinstance(name, str) else ""
