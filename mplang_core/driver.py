@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import typing
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload, runtime_checkable
@@ -70,6 +71,8 @@ class CompiledFunction(Displayed, Generic[R]):
     """
 
     def __init__(self, fn: Callable[..., R], cluster_spec: Cluster | None) -> None:
+        if not callable(fn):
+            raise TraceError(f"{at()}expected a function, before its arguments, got {fn!r:.40}")
         self.fn = fn
         self.cluster_spec = cluster_spec
         self._catalogue = given_catalogue.get()
@@ -121,8 +124,15 @@ class CompiledFunction(Displayed, Generic[R]):
                 catalogue.check_program(found.tfn.program, cluster)
             return found.tfn
 
+    if not typing.TYPE_CHECKING:  # to which a call is an error
+
+        def __call__(self, *args: object, **kwargs: object) -> None:
+            """Refuse a call, which names no host."""
+            raise TraceError(f"{at()}a program runs on a host: mp.evaluate(host, compiled, x)")
+
     def __repr__(self) -> str:
-        return f"<CompiledFunction {self.fn.__name__!r}, traced {len(self._traced)} times>"
+        times = "once" if len(self._traced) == 1 else f"{len(self._traced)} times"
+        return f"<CompiledFunction {self.fn.__name__!r}, traced {times}>"
 
     @property
     def traces(self) -> list[TracedFunction]:
@@ -166,12 +176,9 @@ class Runnable(Protocol):
 
 @of_user
 def compile(
-    fn: Callable[..., R],
-    *args: Any,
-    cluster_spec: Cluster | None = None,
-    backend: str | None = None,
-    **kwargs: Any,
-) -> CompiledFunction[R]:
+    fn: Callable[..., R], *args: Any, cluster_spec: Cluster | None = None,
+    backend: str | None = None, **kwargs: Any,
+) -> CompiledFunction[R]:  # fmt: skip
     """Compile a function of multi-party values.
 
     Args:
@@ -196,8 +203,6 @@ def compile(
         >>> [str(value.type) for value in compiled.program.graph.outputs]
         ['f32[3]@{0}']
     """
-    if not callable(fn):
-        raise TraceError(f"{at()}compile takes a function, got a {type(fn).__name__}")
     if backend is not None:
         get_backend(backend)
     compiled = CompiledFunction(fn, cluster_spec)
@@ -208,34 +213,23 @@ def compile(
 
 @overload
 def evaluate(
-    host: SimpHost,
-    program: Program | TracedFunction | Runnable,
-    *args: Any,
-    mode: Mode | None = None,
-    listener: Listener | None = None,
-    check: Literal["simulator"] | None = None,
-    **kwargs: Any,
-) -> Any: ...
+    host: SimpHost, program: Program | TracedFunction | Runnable, *args: Any,
+    mode: Mode | None = None, listener: Listener | None = None,
+    check: Literal["simulator"] | None = None, **kwargs: Any,
+) -> Any: ...  # fmt: skip
 @overload
 def evaluate(
-    host: SimpHost,
-    program: CompiledFunction[R] | Callable[..., R],
-    *args: Any,
-    mode: Mode | None = None,
-    listener: Listener | None = None,
-    check: Literal["simulator"] | None = None,
-    **kwargs: Any,
-) -> R: ...
+    host: SimpHost, program: CompiledFunction[R] | Callable[..., R], *args: Any,
+    mode: Mode | None = None, listener: Listener | None = None,
+    check: Literal["simulator"] | None = None, **kwargs: Any,
+) -> R: ...  # fmt: skip
 @of_user
 def evaluate(
     host: SimpHost,
     program: CompiledFunction[Any] | TracedFunction | Program | Runnable | Callable[..., Any],
-    *args: Any,
-    mode: Mode | None = None,
-    listener: Listener | None = None,
-    check: Literal["simulator"] | None = None,
-    **kwargs: Any,
-) -> Any:
+    *args: Any, mode: Mode | None = None, listener: Listener | None = None,
+    check: Literal["simulator"] | None = None, **kwargs: Any,
+) -> Any:  # fmt: skip
     """Run a program on a host.
 
     Args:

@@ -41,7 +41,7 @@ def install_hint(name: str, there: Iterable[str] = ()) -> str:
     if name.lower() in FAILED:
         return FAILED[name.lower()]
     names = list(there)
-    if name.lower() in KNOWN:
+    if name.lower() in KNOWN and name.lower() not in map(str.lower, names):
         return f"try: pip install {KNOWN[name.lower()]}"
     others = f"there are: {', '.join(sorted(names)) or 'none'}; no package of mplang brings it"
     return similar(name, names) or others

@@ -433,8 +433,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 _TABLES_ADVICE = (
-    "strings and dates are columns of tables; these, and plugins' values, are put outside of the "
-    'function: mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
+    "strings and dates are columns of tables, None is a gap of one; these, and plugins' values, "
+    'are put outside of the function: mp.put("P0", pyarrow.table({"name": ["a", "b"]}))'
 )
 _NO_TENSORS = {  # by the end of a class's name
     "Tracer": "it leaked out of the function that it was traced in, which has ended; return it "

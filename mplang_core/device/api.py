@@ -19,6 +19,7 @@ from mplang_core.device.kinds import (
     find_joint_run,
     find_transfer,
 )
+from mplang_core.display import ShownFunction
 from mplang_core.edsl import (
     InterpContext,
     MPContext,
@@ -152,9 +153,9 @@ def device(
                 outs, out_spec = flatten(result)
                 return unflatten(out_spec, [ctx.place(out, target) for out in outs])
 
-        return run
+        return ShownFunction(run, f"<{getattr(fn, '__name__', fn)} on {name or 'a device'}>")
 
-    return on
+    return ShownFunction(on, f"<{name or 'a device'}; call it with a function>")
 
 
 @overload

@@ -43,7 +43,9 @@ def builtin_function(fn: Callable[P, R]) -> Callable[P, R]:
     """Declare a function of multi-party values that becomes one op, ``func.call``.
 
     Like that of ``jax.jit``, its Python code runs once per program and signature, and again
-    after one of its closure variables or globals was bound to another object.
+    after one of its closure variables or globals was bound to another object. Called on a host, it
+    runs again at each call if it reads what may have changed since: an array, a list, a dict, an
+    object with attributes.
 
     Args:
         fn: the function.
@@ -90,8 +92,8 @@ def _traced(fn: Callable[P, R], opcode: str | None = None) -> Callable[P, R]:
         ctx = find_ctx(flatten((args, kwargs))[0])
         if isinstance(ctx, InterpContext):
             root = TraceContext(ctx.cluster_spec, ctx)
-            body = wrapped if opcode == "func.launch" else fn
-            return apply(ctx, tracing(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+            how, body = (_trace_anew, wrapped) if opcode == "func.launch" else (tracing, fn)
+            return apply(ctx, how(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
         if opcode and isinstance(ctx, TraceContext):
             return call_op(ctx, opcode, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
         leaves, spec = flatten((args, kwargs))

@@ -151,9 +151,10 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
 
 
 def _is_number_list(x: Any) -> bool:
-    if not isinstance(x, list) or not x:
+    here = [i for i in x if i is not None] if isinstance(x, list) else []  # with gaps it is refused
+    if not here:
         return False
-    return all(isinstance(i, bool | int | float | complex) or _is_number_list(i) for i in x)
+    return all(isinstance(i, bool | int | float | complex) or _is_number_list(i) for i in here)
 
 
 def is_literal(leaf: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, cast
 
 from mplang_core.edsl.context import MPContext, MPObject
@@ -69,8 +69,9 @@ def trace_once(
     """Return the cached trace of a function in the same program, or trace it.
 
     A function is traced again for another signature, after one of its free variables was bound to
-    another object, or where the catalogue now differs in what it has read. As with ``jax.jit``,
-    mutations of such an object are not detected.
+    another object, or where the catalogue now differs in what it has read. A host traces again what
+    reads an array, a list, a dict or an object with attributes, which may have changed. Within a
+    program, mutations of such an object are not detected, as with ``jax.jit``.
     Names that the function itself assigns, such as a counter of its calls, are ignored.
     """
     leaves, _ = read_args(args, kwargs)
@@ -79,13 +80,14 @@ def trace_once(
     owner = _cache_owner(ctx)
     kept = owner.traced.setdefault(fn, {})
     key = signature(args, kwargs, ctx.mask), ctx.mask, ctx.is_local
+    at_host = not isinstance(owner, TraceContext)
     if key in kept:
         around, entries, known = kept[key]
         same = list(map(id, around)) == list(map(id, free_variables(fn)))
         same = same and all(entry.is_in(ctx.known_catalogue()) for entry in entries)
+        same = same and not (at_host and any(map(_may_change, around)))
         if same and _all_in(known.captures, around, ctx):
             return cast(TracedFunction, known)
-    at_host = not isinstance(owner, TraceContext)
     if at_host:  # whose catalogue changes with what programs store
         ctx.entries = []
     tfn = trace(ctx, fn, *args, **kwargs)
@@ -99,6 +101,12 @@ def _cache_owner(ctx: MPContext) -> MPContext:
     chain = list(ctx.ancestors())
     at_once = len(chain) == 2 and not isinstance(chain[1], TraceContext)
     return chain[1] if at_once else [c for c in chain if isinstance(c, TraceContext)][-1]
+
+
+def _may_change(read: object) -> bool:
+    """Return whether an object that a function reads may be another one by its contents."""
+    is_fixed = isinstance(read, FunctionType | ModuleType | type) or not hasattr(read, "__dict__")
+    return not (is_fixed and isinstance(read, Hashable))
 
 
 def _is_fixed(leaf: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class WithoutData:
             return f": its data is at the parties; {_FETCH}"
         kind, there = self.base_type, ": its data is at the parties; "
         if isinstance(kind, TableType):
+            if name in ("columns", "dtypes", "schema"):
+                return ": its type has them, .base_type.columns"
             is_column = name in dict(kind.columns)
             use = f"{{0}}.select({name!r})" if is_column else f"{{0}}.{name}(...)"
             return there + self._at_a_party(use)
@@ -96,8 +98,16 @@ class WithoutData:
     def _number(self) -> Any:
         self._not_here("the number", f"{_FETCH}, or keep computing with mp.device(...)")
 
-    __float__ = __int__ = __complex__ = __index__ = _number
-    __trunc__ = __floor__ = __ceil__ = _number
+    __float__ = __int__ = __complex__ = __index__ = __trunc__ = __floor__ = __ceil__ = _number
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        """Return the value itself: values do not change."""
+        return self
+
+    __copy__ = __deepcopy__
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._not_here("a pickle", f"{_FETCH}; mp.store(x, 'name') keeps it at its parties")
 
     def __round__(self, digits: int = 0) -> Any:
         self._not_here("a rounded number", self._at_a_party(f"{{0}}.round({digits or ''})"))
@@ -111,9 +121,9 @@ class WithoutData:
         self._not_here("the elements", self._at_a_party("({0} == item).any()"))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._not_here(
-            "an element", f"values do not change: {self._at_a_party('{0}.at[index].set(value)')}"
-        )
+        is_table = isinstance(self.base_type, TableType)
+        changed = "{0}.mutate(name=...)" if is_table else "{0}.at[index].set(value)"
+        self._not_here("an element", f"values do not change: {self._at_a_party(changed)}")
 
 
 for _name in ("__array__", "__bool__", "__float__", "__int__", "__index__", "__round__"):

@@ -24,6 +24,9 @@ class Registry:
         self.feops: Namespace[Feop] = Namespace("feop")
         self._load_all: Callable[[], None] = lambda: None
 
+    def __repr__(self) -> str:
+        return f"<Registry of {len(self.feops.names())} feops; mp.introspect.list_ops() lists them>"
+
     def connect(self, load: Callable[[str], None], load_all: Callable[[], None]) -> None:
         """Set the functions that load the plugin of a name, and all plugins."""
         self.feops.set_resolver(load)

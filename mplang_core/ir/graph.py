@@ -102,7 +102,7 @@ class Operation:
         return self.opcode.partition(".")[0]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Graph:
     """Ops in SSA form.
 
@@ -125,6 +125,9 @@ class Graph:
 
     def __str__(self) -> str:
         return text_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {sum(1 for _ in self.walk())} ops>"
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)

@@ -14,7 +14,8 @@ from typing import Any
 from mplang_core.errors import MPLangError, TraceError
 from mplang_core.ir.graph import Location
 
-_SKIPPED = {"contextlib", "functools", "inspect", "jax", "jaxlib", "numpy", "optree", "pyarrow"}
+_LIBRARIES = "jax jaxlib matplotlib numpy optree pandas polars pyarrow scipy seaborn sklearn"
+_SKIPPED = {*sys.stdlib_module_names, *_LIBRARIES.split()}
 
 
 def skip_package(module: str) -> None:

@@ -362,7 +362,7 @@ class SimpHost(Interpreter, InterpContext):
 
 def _check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
-        raise ConfigError(f"the mode is one of {get_args(Mode)}, got {mode!r}", code="C002")
+        raise ConfigError(f"{at()}the mode is one of {get_args(Mode)}, got {mode!r}", code="C002")
     return mode
 
 

@@ -35,15 +35,9 @@ class WorkerInterpreter(Interpreter):
     """
 
     def __init__(
-        self,
-        communicator: Communicator,
-        *,
-        session: str,
-        insecure: bool = False,
-        timeout: float = 60.0,
-        checks: Any = None,
-        data: Any = None,
-    ) -> None:
+        self, communicator: Communicator, *, session: str, insecure: bool = False,
+        timeout: float = 60.0, checks: Any = None, data: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(worker_kernels)
         self.communicator = communicator
         self.session = session

@@ -223,6 +223,15 @@ def test_diff_tells_the_same_from_another():
     assert call("diff", "a.mpl", "b.mpl", "--locations").exit_code == 1
     unreadable = call("diff", "a.mpl", "x.npy")
     assert (unreadable.exit_code, unreadable.stdout) == (2, "")
+    assert unreadable.stderr.endswith("(mplang explain I003)\n")
+
+
+def test_a_file_that_is_no_python_is_told_at_its_line():
+    Path("prog.py").write_text("import mplang_core as mp\n\ndef f(:\n    return 1\n")
+    with pytest.raises(
+        ConfigError, match=r"cannot import prog\.py: prog\.py:3: SyntaxError: invalid"
+    ):
+        CliRunner().invoke(app, ["run", "prog.py:f", "--cluster", "2"], catch_exceptions=False)
 
 
 def test_diff_tells_what_is_disclosed_beside():

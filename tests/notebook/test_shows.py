@@ -50,6 +50,8 @@ compiled = mp.compile(slope, x, y, cluster_spec=cluster)
 long = mp.compile(epochs, x, y, cluster_spec=cluster)
 bad = mp.compile(hostile, x, cluster_spec=cluster)
 with mp.record(sim) as recording: result = mp.evaluate(sim, compiled, x, y)
+from mplang_policy import Rules
+rules = Rules.of({f"{i}.cedar": "permit (principal, action, resource);" * 20 for i in range(20)})
 refusal = mp.errors.Refusal("bank", "no-rule", "fetch", "</b><script>", columns=("people.pay",))
 """
 
@@ -89,6 +91,16 @@ analysis.queries(compiled).plan
 analysis.graph(compiled)
 analysis.graph(long)
 analysis.graph(long).party(0)
+compiled.traced.program.graph
+mp.artifact.make(compiled)
+mp.artifact.make(long)
+mp.artifact.make(compiled).signature
+mp.device("SP0")
+mp.device("SP0")(slope)
+mp.device()(lambda x: x)
+mp.registry
+mp.record(sim)
+rules
 recording
 recording.timeline()
 recording.by_line()
@@ -181,6 +193,9 @@ def test_what_people_meet_first_has_a_page(outputs):
     assert plain == {
         "cluster.nodes[0]", 'cluster.devices["SP0"]', "sim", "[x, sealed]", "x.type",
         "analysis.disclosure(compiled).rows[0]", "recording.links()", "mp.fetch(sim, result)",
+        "compiled.traced.program.graph", "mp.artifact.make(compiled)", "mp.artifact.make(long)",
+        "mp.artifact.make(compiled).signature", 'mp.device("SP0")', 'mp.device("SP0")(slope)',
+        "mp.device()(lambda x: x)", "mp.registry", "mp.record(sim)", "rules",
     }  # fmt: skip
 
 

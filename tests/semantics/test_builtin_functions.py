@@ -102,18 +102,49 @@ def test_a_builtin_function_is_traced_once_per_kind_of_arguments(simulate, mode)
 
 
 def test_a_builtin_function_is_traced_once_at_a_host(simulate):
-    calls = []
+    calls = 0
 
     @mp.builtin_function
     def double(x):
-        calls.append(x)
+        nonlocal calls
+        calls += 1
         return add(x, x)
 
     sim = simulate(2)
     with mp.with_ctx(sim):
         found = [mp.fetch(sim, double(mp.constant(i)))[0] for i in range(3)]
     assert found == [0, 2, 4]
-    assert len(calls) == 1
+    assert calls == 1
+
+
+class Settings:
+    by = 2
+
+
+@pytest.mark.parametrize("declare", [mp.builtin_function, mp.launch, mp.function])
+def test_what_a_function_at_a_host_reads_may_change_by_its_contents(simulate, declare):
+    """The first trace served all calls, with numbers that were no more."""
+    by, array, table, settings = 2, np.array([2]), {"by": 2}, Settings()
+
+    @declare
+    def fn(x):
+        times = by, int(array[0]), table["by"], settings.by
+        return [mp.invoke(toy.scale, x, by=each) for each in times]
+
+    def found():
+        return [each[0] for each in mp.fetch(sim, fn(mp.constant(1)))]
+
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        assert found() == [2, 2, 2, 2]
+        by = 3
+        assert found() == [3, 2, 2, 2]
+        array[0] = 4
+        assert found() == [3, 4, 2, 2]
+        table["by"] = 5
+        assert found() == [3, 4, 5, 2]
+        settings.by = 6
+        assert found() == [3, 4, 5, 6]
 
 
 @pytest.mark.once

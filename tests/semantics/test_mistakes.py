@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import random
 import re
+import statistics
 import traceback
 
 import numpy as np
@@ -153,6 +157,84 @@ def test_wrong_arguments(simulate, fn, args, kwargs, reason):
             call()
 
 
+def test_a_value_is_copied_as_itself_and_not_pickled(simulate):
+    sim = simulate(1)
+    value = mp.evaluate(sim, at_p0)
+    for copied in (copy.copy(value), copy.deepcopy({"x": value})["x"]):
+        assert copied is value
+    with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: a pickle of .*mp\.store\(x") as e:
+        pickle.dumps(value)
+    assert e.value.code == "T002"
+
+
+@pytest.mark.parametrize("function", ["Series", "DataFrame"])
+def test_a_value_in_pandas_is_told_at_the_users_line(simulate, function):
+    pd = pytest.importorskip("pandas")
+    value = mp.evaluate(simulate(1), at_p0)
+    with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: an array of f32\[3\] at P0"):
+        getattr(pd, function)({"a": value} if function == "DataFrame" else value)
+
+
+def test_a_value_in_the_standard_library_is_told_at_the_users_line(simulate):
+    value = mp.evaluate(simulate(1), at_p0)
+    for mistake in (lambda: statistics.fmean(value), lambda: random.shuffle(value)):
+        with pytest.raises(MPLangError, match=r"test_mistakes\.py:\d+: "):
+            mistake()
+
+
+def test_a_program_that_was_called_instead_of_handed_over(simulate):
+    sim = simulate(1)
+    line = r"test_mistakes\.py:\d+: expected a function, before its arguments, got <f32\[3\] at P0"
+    double = lambda x: mp.device("P0")(lambda x: x * 2)(x)  # noqa: E731
+    value = mp.evaluate(sim, at_p0)
+    with pytest.raises(TraceError, match=line):
+        mp.evaluate(sim, double(value))
+    with pytest.raises(TraceError, match=line):
+        mp.compile(double(value), cluster_spec=sim.cluster_spec)
+    np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, double, value)), X * 2)
+
+
+def test_a_compiled_function_is_called(simulate):
+    sim = simulate(1)
+    compiled = mp.compile(lambda x: mp.put("P0", x), X, cluster_spec=sim.cluster_spec)
+    with pytest.raises(TraceError, match=r"test_mistakes\.py:\d+: .*mp\.evaluate\(host, comp"):
+        compiled(X)
+    np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, compiled, X)), X)
+
+
+@pytest.mark.once
+def test_a_file_that_a_function_reads_is_read_for_each_program(simulate, tmp_path):
+    """Code was compiled once, with what the file had then, and ran for all later programs."""
+    file, sim = str(tmp_path / "weights.npy"), simulate(1)
+
+    def weighted(x):
+        return mp.device("P0")(lambda x: x * np.load(file))(x)
+
+    for factor in (2.0, 5.0):
+        np.save(file, factor)
+        found = mp.fetch(sim, mp.evaluate(sim, lambda: weighted(at_p0())))
+        np.testing.assert_allclose(found, X * factor)
+
+
+def test_a_mode_that_there_is_not(simulate):
+    with pytest.raises(MPLangError, match=r"test_mistakes\.py:\d+: the mode is one of .*'lanch'"):
+        mp.evaluate(simulate(1), at_p0, mode="lanch")
+
+
+def test_a_method_on_a_device():
+    class Model:
+        factor = 2
+
+        @mp.device("P0")
+        def scaled(self, x):
+            return x * self.factor
+
+    with mp.Simulator(mp.ClusterSpec.simple(1)) as sim, mp.with_ctx(sim):
+        np.testing.assert_allclose(mp.fetch(sim, Model().scaled(at_p0())), X * 2)
+    assert repr(mp.device("P0")) == "<P0; call it with a function>"
+    assert repr(Model.scaled) == "<scaled on P0>"
+
+
 @pytest.mark.parametrize("given", ["abc", ["a", "b"], np.datetime64("2020-01-01")])
 def test_strings_are_columns_of_tables(simulate, given):
     sim = simulate(1)
@@ -178,6 +260,11 @@ def test_a_method_of_tables_is_written_at_the_party(simulate):
         assert mp.fetch(sim, remedy_of(error.value)(table)).column("a").to_pylist() == [1, 2]
         with pytest.raises(MissingAttributeError, match=r"lambda t: t\.filter\(\.\.\.\)"):
             table.filter(1)
+        with pytest.raises(MissingAttributeError, match=r"\.base_type\.columns"):
+            table.columns  # noqa: B018
+        with pytest.raises(TraceError, match=r"lambda t: t\.mutate\(name=\.\.\.\)"):
+            table["twice"] = 1
+        assert dict(table.base_type.columns) == {"a": "int64"}
         with pytest.raises(TraceError, match="the number of rows") as counted:
             len(table)
         assert mp.fetch(sim, remedy_of(counted.value)(table)).num_rows == 1
@@ -258,6 +345,26 @@ def test_a_leaked_tracer(simulate):
         given = mp.device("P0")(returns)(x)  # as it says: returned, and passed on
         found = mp.device("P0")(lambda y, given: y + given)(x, given)
         np.testing.assert_allclose(mp.fetch(sim, found), X + X)
+
+
+@pytest.mark.needs("tables")
+@pytest.mark.parametrize("given", [[1.5, None, 3.0], [[1, None], [2, 3]]])
+def test_a_list_of_numbers_with_a_gap(simulate, given):
+    """It was a nest of numbers, one value each."""
+    pyarrow, sim = pytest.importorskip("pyarrow"), simulate(1)
+    told = r"test_mistakes\.py:\d+: .*None is a gap of one.*mp\.put\(\"P0\", pyarrow\.table"
+    for mistake in (
+        lambda: mp.put("P0", given),
+        lambda: mp.constant(given),
+        lambda: mp.device("P0")(lambda x: x)(given),
+    ):
+        with pytest.raises(TraceError, match=told):
+            mp.evaluate(sim, mistake)
+    with mp.with_ctx(sim):
+        column = [each for row in given for each in (row if isinstance(row, list) else [row])]
+        table = mp.fetch(sim, mp.put("P0", pyarrow.table({"x": column})))
+        assert table.column("x").to_pylist() == column
+        assert mp.put("P0", [None, None]) == [None, None]
 
 
 @pytest.mark.parametrize("given", [[2**63, -1], [[2**63], [1]]])

@@ -68,6 +68,13 @@ OF_SPU = {
         "did you mean 'protocol'?",
         lambda: spu(protocol="SEMI2K"),
     ),
+    "a kind in small letters": (
+        lambda: mp.ClusterSpec.from_dict(
+            {"nodes": NODES, "devices": {"S": {"kind": "spu", "members": [0, 1]}}}
+        ),
+        "no device kind 'spu'; did you mean 'SPU'?",
+        lambda: spu(),
+    ),
     "a protocol": (
         lambda: spu(protocol="SEMI2"),
         "Input should be 'SEMI2K', 'ABY3' or 'CHEETAH', got 'SEMI2'",
@@ -283,6 +290,16 @@ def test_a_mistake_in_what_a_simulator_has(name, tmp_path, monkeypatch):
     with mp.Simulator(mp.ClusterSpec(NODES), data={"bank": {"debts": right}}) as made:
         found = mp.fetch(made, mp.evaluate(made, lambda: mp.dataset("bank", "debts")))
     assert found.to_pydict() == {"debt": [100, 250]}
+
+
+@pytest.mark.needs("data", "ibis", "tables")
+def test_a_frame_in_place_of_data_sets_is_not_printed():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"debt": [8675309]})
+    for data in (frame, {"bank": frame}):
+        with pytest.raises(ConfigError, match="got a DataFrame") as error:
+            mp.Simulator(mp.ClusterSpec(NODES), data=data)
+        assert "8675309" not in str(error.value)
 
 
 @pytest.mark.needs("spu")

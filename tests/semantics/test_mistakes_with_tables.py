@@ -351,6 +351,12 @@ SQL = {
         "SELECT count(*) AS n FROM {t}",
         {"n": [3]},
     ),
+    "a parameter": (
+        "SELECT id FROM {t} WHERE debt > ?",
+        "write the value in the text",
+        "SELECT id FROM {t} WHERE debt > 200",
+        {"id": ["c2"]},
+    ),
     "not a SELECT": (
         "DELETE FROM {t}",
         "mp.sql takes one SELECT",
@@ -370,6 +376,15 @@ def test_a_mistake_in_sql_and_its_remedy(sim, name):
         assert "Candidate functions" not in str(error.value)
         found = mp.sql("P0", repaired, t=t)
     assert mp.fetch(sim, found).to_pydict() == expected
+
+
+def test_the_text_before_the_party(sim):
+    text = "SELECT count(*) AS n FROM {t}"
+    with mp.with_ctx(sim):
+        t = mp.put("P0", PEOPLE)
+        with pytest.raises(TraceError, match=LINE + r"mp\.sql: the party comes first"):
+            mp.sql(text, "P0", t=t)
+        assert mp.fetch(sim, mp.sql("P0", text, t=t)).to_pydict() == {"n": [3]}
 
 
 def test_a_text_that_is_no_number_while_it_runs(sim):

@@ -7,16 +7,20 @@ import enum
 import functools
 import os
 import random
+import sqlite3
 import sys
 import time
 import types
+import urllib.request
 from datetime import datetime
+from os.path import exists
 from random import gauss
 from time import time as now
 
 import numpy as np
 import pytest
 from mplang_cache import key_of, packages_of
+from numpy import load as stored
 from numpy.random import normal
 
 import mplang_core as mp
@@ -197,6 +201,12 @@ def draws(x):
     return x + np.random.normal()
 
 
+def reads_a_file(x):
+    import pandas as pd
+
+    return x * pd.read_parquet("weights.parquet").w[0]
+
+
 @pytest.mark.parametrize(
     "fn",
     [
@@ -210,6 +220,16 @@ def draws(x):
         lambda x: x + datetime.now().year,
         lambda x: x + len(os.environ),
         lambda x: x + len(open("/etc/hostname").read()),  # noqa: SIM115
+        lambda x: x * np.load("weights.npy"),
+        lambda x: x * stored("weights.npy"),
+        lambda x: x * np.loadtxt("weights.txt"),
+        lambda x: x * np.fromfile("weights.bin"),
+        lambda x: x * np.memmap("weights.bin"),
+        lambda x: x * np.genfromtxt("weights.csv"),
+        lambda x: x + sqlite3.connect("weights.db").total_changes,
+        lambda x: x + urllib.request.urlopen("https://bank.example").status,
+        lambda x: x + exists("weights.npy"),
+        lambda x: reads_a_file(x),
     ],
 )
 def test_a_function_that_differs_from_call_to_call_has_no_key(fn):

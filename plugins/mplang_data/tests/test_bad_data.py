@@ -7,6 +7,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -340,6 +341,20 @@ def test_a_data_set_without_fields_is_named(described):
         read_data_sets({"people": described}, "/")
     with pytest.raises(ConfigError, match=told):
         LocalCluster(["bank"], data={"bank": {"people": described}})
+
+
+@pytest.mark.parametrize("what", ["data", "gates", "controls"])
+def test_settings_of_a_worker_that_there_is_not_are_told(what):
+    """They were left out, and the worker of that name misspelt ran without them."""
+    with pytest.raises(ConfigError, match=f"{what} names 'bnk'; the parties are bank, shop"):
+        LocalCluster(["bank", "shop"], **{what: {"bnk": {}}})
+
+
+def test_a_frame_in_place_of_fields_is_not_printed():
+    frame = pd.DataFrame({"debt": [8675309]})
+    with pytest.raises(ConfigError, match="got a DataFrame") as error:
+        read_data_sets({"people": frame}, "/")
+    assert "8675309" not in str(error.value)
 
 
 def test_places_are_relative_to_the_file_that_names_them(folder, tmp_path_factory):

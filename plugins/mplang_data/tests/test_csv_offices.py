@@ -301,6 +301,7 @@ REFUSED = {
     "Russian bytes": ("a;b\nМосква;1\n".encode("cp1251"), "say encoding, such as cp1250, cp1251"),
     "a header alone": ("id;v\n", "no column of it has values, and so a type: give its columns"),
     "names that are none": ("a,A\n1,2\n", "two columns are called 'A'"),
+    "one name of all columns": ("a,a\n1,2\n", "2 columns are called 'a'"),
     "no rows": ("\n\n", "no header and no rows"),
     "a short row": ("a;b\n1;2\n3\n4;5\n", "row 3 has 1 fields, and the header 2"),
     "names without one": (

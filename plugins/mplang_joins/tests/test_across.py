@@ -300,6 +300,18 @@ def test_a_variance_of_values_that_are_close_is_right(far):
     alike(asked(data, query, field="FM128"), expected(data, query))
 
 
+def test_the_variance_of_equal_values_is_zero():
+    """A quotient of zero on shares was a step below it."""
+    ids = ["p0", "p1", "p2"]
+    data = {
+        "bank": {"a": held(pa.table({"id": ids, "x": [7, 7, 7]}), {"id": 9})},
+        "shop": {"b": held(pa.table({"who": ids}), {"who": 9})},
+    }
+    query = "SELECT var_pop(x) AS v, variance(x) AS w FROM {a} JOIN {b} ON id = who"
+    for _ in range(3):  # shares are rounded at random
+        assert asked(data, query, field="FM128") == [{"v": 0.0, "w": 0.0}]
+
+
 def test_floats_that_shares_do_not_hold_are_an_error():
     a = pa.table({"id": ["a"], "x": [1e12]})
     b = pa.table({"id": ["a"], "y": [1e12]})
@@ -307,6 +319,17 @@ def test_floats_that_shares_do_not_hold_are_an_error():
     query = "SELECT sum(x * y) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
     with pytest.raises(PartyError, match="has more than 13 bits"):
         asked(data, query)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_named(wrong):
+    a = pa.table({"id": ["a", "b"], "x": [wrong, 1.0]})
+    data = {"bank": {"a": held(a, {"id": 4})}, "shop": {"b": held(a, {"id": 4})}}
+    query = "SELECT sum({a}.x) AS s FROM {a} JOIN {b} ON {a}.id = {b}.id"
+    with pytest.raises(PartyError, match=r"is NaN or infinite.*WHERE isfinite\(x\)"):
+        asked(data, query)
+    kept = query + " WHERE isfinite({a}.x)"
+    alike(asked(data, kept), expected(data, kept))
 
 
 def test_a_condition_does_not_multiply_a_sum_beyond_64_bits():

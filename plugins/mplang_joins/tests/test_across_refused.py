@@ -107,6 +107,12 @@ REFUSED = {
         "a sum": (f"SELECT sum(DISTINCT price) AS n {JOIN}", "DISTINCT key"),
     },
     "clause": {
+        "LIMIT without groups": (
+            f"SELECT sum(debt) AS a {JOIN} ORDER BY a LIMIT 1", "leave LIMIT out"
+        ),
+        "LIMIT without an order": (
+            f"SELECT city, sum(debt) AS a {JOIN} GROUP BY city LIMIT 1", "write ORDER BY"
+        ),
         "a limit": (f"SELECT city, sum(price) AS a {JOIN} GROUP BY city LIMIT 2", "LIMIT"),
         "a union": (
             "SELECT sum(debt) AS a FROM {people} UNION ALL SELECT sum(price) FROM {sales}", "UNION"
@@ -121,6 +127,15 @@ REFUSED = {
             "SELECT sum(a) AS a FROM (SELECT DISTINCT debt * price AS a "
             f"{JOIN}) t",
             "",
+        ),
+        "NOT IN": (
+            "SELECT sum(debt) AS a FROM {people} WHERE id NOT IN (SELECT who FROM {sales})",
+            "ANTI JOIN",
+        ),
+        "EXISTS": (
+            "SELECT sum(debt) AS a FROM {people} p "
+            "WHERE EXISTS (SELECT 1 FROM {sales} s WHERE s.who = p.id)",
+            "SEMI JOIN",
         ),
     },
     "groups": {

@@ -19,7 +19,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import mplang_core as mp
-from mplang_core.errors import ConfigError, PartyError
+from mplang_core.errors import ConfigError, MPLangError, PartyError
 from mplang_core.ext import ObservedWorker, PartyState
 
 X = np.arange(1000.0)
@@ -293,6 +293,27 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(tmp_path):
     result = CliRunner().invoke(app, [*args, "--trace", str(tmp_path / "none" / "out.json")])
     assert isinstance(result.exception, ConfigError)
     assert "cannot write the trace" in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.html", "out.svg"])
+def test_a_recording_that_cannot_be_written_is_an_error_of_ours(simulate, tmp_path, name):
+    sim = simulate(3)
+    with mp.record(sim) as recording:
+        mp.evaluate(sim, around, X)
+    with pytest.raises(ConfigError, match=r"test_recording\.py:\d+: cannot write .*No such") as e:
+        recording.save(tmp_path / "none" / name)
+    assert e.value.code == "C005"
+    recording.save(tmp_path / name)
+
+
+def test_a_recording_without_with_says_how(simulate):
+    recording = mp.record(simulate(1))
+    assert repr(recording) == "<no recording yet; write: with mp.record(host) as recording>"
+    told = r"test_recording\.py:\d+: .*write: with mp\.record\(host\) as recording"
+    with pytest.raises(MPLangError, match=told):
+        recording.save("out.json")
+    with pytest.raises(AttributeError, match="no attribute 'svae'"):
+        recording.svae("out.json")
 
 
 def test_recordings_of_several_threads_at_once_all_hear_of_a_run(simulate):

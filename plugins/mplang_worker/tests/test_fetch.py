@@ -18,7 +18,7 @@ from mplang_testing.waiting import DEADLINE, wait_until
 from processes import engine_of
 
 import mplang_core as mp
-from mplang_core.errors import PartyError
+from mplang_core.errors import PartyError, RunError
 
 LARGE = np.arange(8 << 20, dtype=np.float64)
 
@@ -173,3 +173,11 @@ def sockets_of(pid):
         with contextlib.suppress(FileNotFoundError):  # it was closed just now
             found += os.readlink(f"/proc/{pid}/fd/{file}").startswith("socket:")
     return found
+
+
+def test_a_value_of_a_closed_host_is_not_fetched(cluster):
+    with mp.connect("http", cluster.spec) as host:
+        value = put(host, 1.0)
+    with pytest.raises(RunError, match=r"test_fetch\.py:\d+: this host is closed") as error:
+        mp.fetch(host, value)
+    assert error.value.code == "R003"

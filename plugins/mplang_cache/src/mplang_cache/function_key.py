@@ -7,6 +7,7 @@ import enum
 import functools
 import hashlib
 import operator
+import re
 import sys
 import weakref
 from abc import ABC
@@ -32,10 +33,17 @@ from mplang_core import BaseType, Mask, MPType
 from mplang_core.ext import names_of
 
 IMPURE = frozenset(
-    {"datetime", "io", "numpy.random", "os", "pathlib", "random", "secrets", "socket", "subprocess"}
-    | {"tempfile", "time", "uuid"}
+    {"datetime", "duckdb", "genericpath", "glob", "httpx", "io", "numpy.random", "os", "pathlib"}
+    | {"posixpath", "random", "requests", "secrets", "shelve", "shutil", "socket", "sqlite3"}
+    | {"subprocess", "tempfile", "time", "urllib", "uuid"}
 )
-"""Modules whose functions differ from call to call; ``jax.random`` does not."""
+"""Modules and packages whose functions differ from call to call; ``jax.random`` does not."""
+
+_READS_FILES = re.compile(
+    r"(read|load|scan|fetch|open)_\w+|load|loadmat|loadtxt|genfromtxt|fromfile|fromregex|memmap"
+    r"|urlopen|urlretrieve|connect|dataset|\w*(File|Reader|Store)"
+)
+"""Names by which functions of libraries read files: ``np.load``, ``pd.read_csv``, …"""
 
 _REFLECTIVE = frozenset({"ctypes", "gc", "importlib", "inspect", "weakref"})
 """Modules whose functions read what code does not name."""
@@ -69,9 +77,9 @@ def key_of(fn: Any, is_fixed: Callable[[Any], bool] = lambda value: False) -> Ha
     made, as ``jax.vmap`` does, by its code and its closure.
 
     A function has no key if it is not one: if it assigns a global or a variable of a function
-    around it, names what differs from call to call (:data:`IMPURE`), or reads what its code does
-    not name: by ``getattr``, ``globals()`` or ``eval``, by a module that it hands on, by a
-    metaclass of the user, by a weak reference.
+    around it, names what differs from call to call (:data:`IMPURE`) or reads files, or reads what
+    its code does not name: by ``getattr``, ``globals()`` or ``eval``, by a module that it hands on,
+    by a metaclass of the user, by a weak reference.
 
     Args:
         fn: the function, or any value that it captures.
@@ -249,7 +257,7 @@ def _check_is_pure(fn: FunctionType, read: Sequence[Any]) -> None:
     names = names_of(fn.__code__)
     assigns = names.own.intersection(fn.__code__.co_freevars) or names.own - _cells(fn.__code__)
     impure = any(_is_impure(value, names.all) for value in read)
-    if assigns or impure or _ASKS & names.all:
+    if assigns or impure or _ASKS & names.all or any(map(_READS_FILES.fullmatch, names.all)):
         raise _ChangesError
 
 
@@ -263,10 +271,13 @@ def _is_impure(value: Any, names: frozenset[str]) -> bool:
     if issubclass(type(value), ModuleType):
         parts = [contents(value).get(name) for name in names]
         modules = [value, *(part for part in parts if issubclass(type(part), ModuleType))]
-        known = set(map(module_of, modules))
+        known = {*map(module_of, modules), *map(package_of, modules)}
         return bool(known & (IMPURE | _REFLECTIVE))
+    if _READS_FILES.fullmatch(_name_of(value)) and is_installed(package_of(value)):
+        return True  # of ``from numpy import load as stored``, too
     home = module_of(value)
-    return home in IMPURE | _REFLECTIVE or home.startswith("numpy.random.")
+    known = {home, package_of(value)}
+    return bool(known & (IMPURE | _REFLECTIVE)) or home.startswith("numpy.random.")
 
 
 def _reads_others(value: Any) -> bool:
@@ -320,5 +331,13 @@ def _is_of_module(fn: Any) -> bool:
     module = sys.modules.get(module_of(fn))
     if module is None or not is_installed(package_of(module)):
         return False
-    name = fn.__name__ if type(fn) is FunctionType else getattr_static(fn, "__name__", None)
-    return isinstance(name, str) and contents(module).get(name) is fn
+    name = _name_of(fn)
+    return bool(name) and contents(module).get(name) is fn
+
+
+def _name_of(fn: object) -> str:
+    """Return the name of a function, without asking another object; empty if it has none."""
+    if type(fn) is FunctionType or type(fn) is BuiltinMethodType:
+        return fn.__name__
+    name = getattr_static(fn, "__name__", None)
+    return name if isinstance(name, str) else ""

@@ -474,7 +474,7 @@ def diff(
     try:
         one, other = artifact.load(a), artifact.load(b)
     except MPLangError as error:
-        typer.echo(printable(f"mplang: {error}", keep="\n"), err=True)
+        typer.echo(printable(_line_of(error), keep="\n"), err=True)
         raise typer.Exit(2) from None
     lines = artifact.diff(one, other, (a, b), locations=locations)
     same = one.digest == other.digest
@@ -491,9 +491,14 @@ def main() -> None:
     try:
         app()
     except MPLangError as error:
-        hint = f" (mplang explain {error.code})" if error.code else ""
-        typer.echo(f"mplang: {error}{hint}", err=True)
+        typer.echo(_line_of(error), err=True)
         sys.exit(1)
+
+
+def _line_of(error: MPLangError) -> str:
+    """Return the line that tells of an error of ours, with its page."""
+    hint = f" (mplang explain {error.code})" if error.code else ""
+    return f"mplang: {error}{hint}"
 
 
 if __name__ == "__main__":

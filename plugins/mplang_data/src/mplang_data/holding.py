@@ -215,7 +215,7 @@ def _fields_of(described: object) -> Mapping[str, Any]:
         return described
     raise ConfigError(
         "expected its fields, as {'source': 'csv:people.csv', 'columns': {'id': 'string'}}, got "
-        f"{described!r:.80}; `mplang data schema people.csv` proposes them",
+        f"a {type(described).__name__}; `mplang data schema people.csv` proposes them",
         code="C008",
     )
 

@@ -119,7 +119,8 @@ def simulated(
     chosen = _engines(engines or {}, names)
     if not isinstance(data, Mapping):
         raise ConfigError(
-            f"data: expected data sets by party and by name, got {data!r:.80}", code="C008"
+            f"data: expected data sets by party and by name, got a {type(data).__name__}",
+            code="C008",
         )
     unknown = sorted(set(data) - set(names))
     if unknown:
@@ -131,7 +132,9 @@ def simulated(
     for party, each in data.items():
         if not isinstance(each, Mapping):
             raise ConfigError(
-                f"data of {party}: expected data sets by name, got {each!r:.80}", code="C008"
+                f"data of {party}: expected data sets by name, {{'people': frame}}, got a "
+                f"{type(each).__name__}",
+                code="C008",
             )
         for name, given in each.items():
             try:

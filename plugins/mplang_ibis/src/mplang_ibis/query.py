@@ -335,7 +335,8 @@ def _check(node: dict[str, Any], known: Collection[str]) -> None:
     if kind == "TABLE_FUNCTION":
         _refuse(f"the table function {node['function']['function_name']}")
     if isinstance(kind, str) and kind not in KINDS and not kind.endswith("_TYPE_INFO"):
-        _refuse(kind.replace("_", " ").lower())
+        why = "; write the value in the text" if kind == "PARAMETER" else ""
+        _refuse(f"{kind.replace('_', ' ').lower()}{why}")
     for key in ("sample", "at_clause"):
         if key in node:
             _refuse(f"{key.replace('_', ' ')}{why_not_repeatable(key)}")

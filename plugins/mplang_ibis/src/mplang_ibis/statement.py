@@ -63,6 +63,8 @@ def sql(
     """
     cluster = mp.cur_ctx().cluster_spec
     assert isinstance(cluster, ClusterSpec)
+    if "{" in str(party):
+        raise TraceError(f"{at()}mp.sql: the party comes first, and then the SELECT", code="T010")
     device = _device(cluster, party)
     for name, value in tables.items():
         if not isinstance(getattr(value, "base_type", None), TableType):

@@ -224,10 +224,15 @@ def _with_limbs(numbers: Array, planes: int, width: int, bits: int) -> list[Arra
     bits = bits or (BITS if planes > 1 else 0)
     fits = not len(numbers) or -(2.0**bits) < numbers.min() <= numbers.max() < 2.0**bits
     if bits and not fits:
+        reason = (
+            f"has more than {bits} bits, and what is computed of it on shares may not fit; take a "
+            "larger unit, or a larger field"
+            if np.isfinite(numbers).all()
+            else "is NaN or infinite, which shares have no place for; filter such rows, as by "
+            "WHERE isfinite(x)"
+        )
         raise KernelError(
-            f"joins.reduced: a sum or a number of rows of one key has more than {bits} bits, and "
-            "what is computed of it on shares may not fit; take a larger unit, or a larger field",
-            code="R007",
+            f"joins.reduced: a sum or a number of rows of one key {reason}", code="R007"
         )
     sizes = np.abs(numbers)
     mask = (1 << width) - 1

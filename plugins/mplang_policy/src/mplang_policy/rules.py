@@ -20,6 +20,7 @@ from mplang_policy.statements import Statement, nodes, read_statements
 from mplang_policy.vocabulary import UNLESS_FORBIDDEN, mistakes_of, not_installed, schema_text
 
 CEDAR = ".cedar"
+SHOWN_FILES = 3  # whose names stand at a prompt
 AT_ONCE = 100  # requests, or columns of them, that Cedar is asked about at once
 
 
@@ -62,6 +63,13 @@ class Rules:
     names: Names
     _policies: cedarpy.PolicySet = field(repr=False)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        names = [*self.files][:SHOWN_FILES]
+        more = ", …" if len(self.files) > SHOWN_FILES else ""
+        return (
+            f"<Rules of {', '.join(names) or 'no file'}{more}: {len(self.statements)} statements>"
+        )
 
     @classmethod
     def of(cls, files: Mapping[str, str], names: Names = ANY) -> Rules:

@@ -96,8 +96,9 @@ class Simulator(ShownHost):
         self._data: Sequence[Any] = [None] * self.world_size
         self._sink = sink
         self._storage: Any = None  # of mplang_data, once a program uses it
-        if data or engines:
-            self.catalogue, self._data = _data_sets(data or {}, self.names, engines)
+        sets = {} if data is None else data
+        if engines or not isinstance(sets, Mapping) or sets:
+            self.catalogue, self._data = _data_sets(sets, self.names, engines)
         if sink is not None:
             self._open_storage()
         self._checks = _checks(check_numbers, check_budget)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from mplang_analysis import Link
 from mplang_analysis.ext import Part, page, sections
 
-from mplang_core import Program
-from mplang_core.ext import ConfigError, ObservedHost, SimpHost
+from mplang_core import Program, errors
+from mplang_core.ext import ConfigError, ObservedHost, SimpHost, at
 from mplang_trace.lines import LineUses, lines_of
 from mplang_trace.nesting import within
 from mplang_trace.recording_view import SpanList, parts_of
@@ -108,6 +108,9 @@ class Recording:
         Args:
             path: by its end it is a page (``.html``), the timeline (``.svg``), or else a Chrome
                 trace, which ui.perfetto.dev shows.
+
+        Raises:
+            ConfigError: the file cannot be written.
         """
         match Path(path).suffix.lower():
             case ".html":
@@ -116,7 +119,10 @@ class Recording:
                 text = self.timeline().svg()
             case _:
                 text = json.dumps(self.to_json())
-        Path(path).write_text(text, encoding="utf-8")
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{at()}cannot write {path}: {error.strerror}", code="C005") from None
 
     def _labels(self, lanes: dict[tuple[int, int], int]) -> Iterator[dict[str, Any]]:
         for pid in range(len(self.names) + 1):
@@ -194,15 +200,14 @@ _open: WeakKeyDictionary[ObservedHost, tuple[Recording, ...]] = WeakKeyDictionar
 _lock = threading.Lock()
 
 
-@contextlib.contextmanager
-def record(host: SimpHost) -> Iterator[Recording]:
+def record(host: SimpHost) -> AbstractContextManager[Recording]:
     """Record what a host and its parties do inside of ``with``: ops, messages, bytes.
 
     Args:
         host: a host of any backend.
 
-    Yields:
-        The recording; it grows while programs run.
+    Returns:
+        A context manager that gives the recording; it grows while programs run.
 
     Raises:
         ConfigError: the host of its backend cannot be recorded.
@@ -222,14 +227,34 @@ def record(host: SimpHost) -> Iterator[Recording]:
             "mplang_core.ext.ObservedHost",
             code="C002",
         )
-    recording = Recording(host.names)
-    with _lock:
-        _set(host, (*_open.get(host, ()), recording))
-    try:
-        yield recording
-    finally:
+    return _Recorder(host)
+
+
+class _Recorder:
+    """Context manager of a recording, which begins by ``with``."""
+
+    def __init__(self, host: ObservedHost) -> None:
+        self._host, self._recording = host, Recording(host.names)
+
+    def __enter__(self) -> Recording:
         with _lock:
-            _set(host, tuple(each for each in _open[host] if each is not recording))
+            _set(self._host, (*_open.get(self._host, ()), self._recording))
+        return self._recording
+
+    def __exit__(self, *exc: object) -> None:
+        with _lock:
+            others = (each for each in _open[self._host] if each is not self._recording)
+            _set(self._host, tuple(others))
+
+    def __repr__(self) -> str:
+        return "<no recording yet; write: with mp.record(host) as recording>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if hasattr(Recording, name):
+                raise errors.MissingAttributeError(f"{at()}{name} of {self!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _set(host: ObservedHost, recordings: tuple[Recording, ...]) -> None:

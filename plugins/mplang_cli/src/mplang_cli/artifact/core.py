@@ -30,6 +30,8 @@ from mplang_core.ext import (
     to_bytes,
 )
 
+SHOWN = 500  # characters of what an artifact takes and gives, at a prompt
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -42,6 +44,10 @@ class Artifact:
 
     manifest: Manifest
     program: Program
+
+    def __repr__(self) -> str:
+        text = f"{quoted(self.name)}: {self.signature}"
+        return f"<Artifact {text if len(text) <= SHOWN else text[:SHOWN] + '…'}>"
 
     @property
     def name(self) -> str:

@@ -142,8 +142,11 @@ def _imported(path: Path) -> Any:
         raise
     except Exception as error:
         del sys.modules[name]
+        where, reason = raised(error), str(error)
+        if isinstance(error, SyntaxError) and error.filename:  # no frame of the traceback has it
+            where, reason = f"{Path(error.filename).name}:{error.lineno}: ", error.msg
         raise ConfigError(
-            f"cannot import {path}: {raised(error)}{type(error).__name__}: {error}", code="C007"
+            f"cannot import {path}: {where}{type(error).__name__}: {reason}", code="C007"
         ) from error
     return module
 

@@ -105,6 +105,8 @@ class _Columns:
             elif count > 1:
                 self.doubts.append(f"{count} columns are called {name!r}, and are not offered")
         names = [name for name, count in counts.items() if name and count == 1]
+        if not names:
+            raise SourceError("; ".join(["its header has no name of one column", *self.doubts]))
         types = pa.schema((name, pa.string()) for name in names)
         try:
             table = parsed(text, types, options)

@@ -29,6 +29,7 @@ from mplang_core.ext import (
     PartyError,
     PartyState,
     RunError,
+    at,
     frozen,
     outcome_of,
     to_bytes,
@@ -465,6 +466,8 @@ class SimpHttpDriver(ShownHost):
         return super().fetch(var)
 
     def _fetch(self, rank: int, value: Any) -> Any:
+        if self._closed:
+            raise RunError(f"{at()}this host is closed; fetch before it is", code="R003")
         if isinstance(value, Literal):
             return value.array
         return self._workers[rank].fetch(value)

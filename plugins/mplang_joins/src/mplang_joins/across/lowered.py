@@ -255,7 +255,11 @@ class _Lowering:
         count = self.split.block.limit
         if count is None:
             return None
-        if not order or not self.split.block.groups:
+        if not self.split.block.groups:
+            raise QueryRefusedError(
+                "clause", "a query without groups gives one row: leave LIMIT out"
+            )
+        if not order:
             raise QueryRefusedError(
                 "clause", "LIMIT is of groups that are in order: write ORDER BY before it"
             )

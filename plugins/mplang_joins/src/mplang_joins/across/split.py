@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Literal
+from typing import Literal, NoReturn
 
 from sqlglot import exp
 from sqlglot.expressions import Expr
@@ -55,13 +55,25 @@ class _Splitting:
             owner = self.owners.of_source(source)
             self.parts.setdefault(owner, OwnerPart(owner)).sources.append(source)
         if len(self.parts) < 2:
-            raise QueryRefusedError(
-                "tables", "all its tables are of one party; run it on a device of that party"
-            )
+            self._refuse(block)
         for source in block.sources:
             self._join(source)
         for condition in block.where:
             self._where(condition)
+
+    def _refuse(self, block: QueryBlock) -> NoReturn:
+        """Refuse a query that joins tables of one party alone."""
+        for each in block.where:
+            if self.owners.of(each) - self.parts.keys():
+                raise QueryRefusedError(
+                    "nested",
+                    "of another party's rows a condition is IN (SELECT key …); in place of EXISTS "
+                    "write SEMI JOIN … ON, of NOT EXISTS, and NOT IN without nulls, ANTI JOIN … ON",
+                    each,
+                )
+        raise QueryRefusedError(
+            "tables", "all its tables are of one party; run it on a device of that party"
+        )
 
     def done(self) -> Split:
         self._find_keys()

@@ -45,11 +45,13 @@ def variance(total: Array, squares: Array, count: Array, most: int, *, sample: b
     """
     numerator = count * squares - total * total
     cut = max(0, NUMERATOR - most)
-    large = numerator >= 2**most
+    bounds = jnp.array([[1], [2**most]])
+    spreads, large = jnp.stack([numerator, numerator]) >= bounds  # in one round
     dividend = jnp.where(large, numerator >> cut, numerator).astype("float64")
     units, others = jnp.maximum(count, 1), jnp.maximum(count - 1 if sample else count, 1)
     made = dividend / units.astype("float64") / others.astype("float64")
     larger = made
     for _ in range(cut):  # a product has no room for it
         larger = larger + larger
-    return jnp.where(large, larger, made)
+    made = jnp.where(large, larger, made)
+    return jnp.where(spreads, made, 0)  # a quotient of 0 may be rounded below it

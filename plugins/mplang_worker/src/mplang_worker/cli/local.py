@@ -93,6 +93,12 @@ class LocalCluster:
         if isinstance(parties, int):
             parties = [f"node{i}" for i in range(parties)]
         self._names = list(parties)
+        for what, fields in (("data", data), ("gates", gates), ("controls", controls)):
+            if unknown := sorted(set(fields or {}) - set(self._names)):
+                raise ConfigError(
+                    f"{what} names {unknown[0]!r}; the parties are {', '.join(self._names)}",
+                    code="C015",
+                )
         self.tls: TlsFiles | None = None
         self._files: Mapping[str, TlsFiles] = {}
         self.workers: list[Child] = []
