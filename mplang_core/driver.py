@@ -176,9 +176,12 @@ class Runnable(Protocol):
 
 @of_user
 def compile(
-    fn: Callable[..., R], *args: Any, cluster_spec: Cluster | None = None,
-    backend: str | None = None, **kwargs: Any,
-) -> CompiledFunction[R]:  # fmt: skip
+    fn: Callable[..., R],
+    *args: Any,
+    cluster_spec: Cluster | None = None,
+    backend: str | None = None,
+    **kwargs: Any,
+) -> CompiledFunction[R]:
     """Compile a function of multi-party values.
 
     Args:
@@ -213,23 +216,34 @@ def compile(
 
 @overload
 def evaluate(
-    host: SimpHost, program: Program | TracedFunction | Runnable, *args: Any,
-    mode: Mode | None = None, listener: Listener | None = None,
-    check: Literal["simulator"] | None = None, **kwargs: Any,
-) -> Any: ...  # fmt: skip
+    host: SimpHost,
+    program: Program | TracedFunction | Runnable,
+    *args: Any,
+    mode: Mode | None = None,
+    listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
+    **kwargs: Any,
+) -> Any: ...
 @overload
 def evaluate(
-    host: SimpHost, program: CompiledFunction[R] | Callable[..., R], *args: Any,
-    mode: Mode | None = None, listener: Listener | None = None,
-    check: Literal["simulator"] | None = None, **kwargs: Any,
-) -> R: ...  # fmt: skip
+    host: SimpHost,
+    program: CompiledFunction[R] | Callable[..., R],
+    *args: Any,
+    mode: Mode | None = None,
+    listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
+    **kwargs: Any,
+) -> R: ...
 @of_user
 def evaluate(
     host: SimpHost,
     program: CompiledFunction[Any] | TracedFunction | Program | Runnable | Callable[..., Any],
-    *args: Any, mode: Mode | None = None, listener: Listener | None = None,
-    check: Literal["simulator"] | None = None, **kwargs: Any,
-) -> Any:  # fmt: skip
+    *args: Any,
+    mode: Mode | None = None,
+    listener: Listener | None = None,
+    check: Literal["simulator"] | None = None,
+    **kwargs: Any,
+) -> Any:
     """Run a program on a host.
 
     Args:

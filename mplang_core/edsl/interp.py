@@ -21,9 +21,13 @@ class InterpVar(MPObject):
     __slots__ = ("_mptype", "value")
 
     def __init__(
-        self, ctx: InterpContext, type: MPType, value: Any, device: Placement | None = None,
+        self,
+        ctx: InterpContext,
+        type: MPType,
+        value: Any,
+        device: Placement | None = None,
         uniform: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(ctx, device, uniform)
         self._mptype = type
         self.value = value
@@ -67,9 +71,12 @@ class InterpContext(MPContext):
         """
 
     def emit(
-        self, opcode: str, inputs: Sequence[MPObject], attrs: Mapping[str, Any] | None = None,
+        self,
+        opcode: str,
+        inputs: Sequence[MPObject],
+        attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
-    ) -> list[MPObject]:  # fmt: skip
+    ) -> list[MPObject]:
         """Run an op and return its results."""
         given = [self.adopt(obj) for obj in inputs]
         operands = [Value(obj.type) for obj in given]

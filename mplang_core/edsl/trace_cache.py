@@ -105,8 +105,9 @@ def _cache_owner(ctx: MPContext) -> MPContext:
 
 def _may_change(read: object) -> bool:
     """Return whether an object that a function reads may be another one by its contents."""
-    is_fixed = isinstance(read, FunctionType | ModuleType | type) or not hasattr(read, "__dict__")
-    return not (is_fixed and isinstance(read, Hashable))
+    if isinstance(read, FunctionType | ModuleType | type) or hasattr(read, "__wrapped__"):
+        return False  # functions, those of jax.jit and mp.device included
+    return hasattr(read, "__dict__") or not isinstance(read, Hashable)
 
 
 def _is_fixed(leaf: Any) -> bool:

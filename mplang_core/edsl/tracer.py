@@ -25,9 +25,12 @@ class TraceVar(MPObject):
     __slots__ = ("value",)
 
     def __init__(
-        self, ctx: TraceContext, value: Value, device: Placement | None = None,
+        self,
+        ctx: TraceContext,
+        value: Value,
+        device: Placement | None = None,
         uniform: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(ctx, device, uniform)
         self.value = value
 
@@ -53,9 +56,13 @@ class TraceContext(MPContext):
     """
 
     def __init__(
-        self, cluster_spec: Cluster, parent: MPContext | None = None, mask: Mask | None = None, *,
+        self,
+        cluster_spec: Cluster,
+        parent: MPContext | None = None,
+        mask: Mask | None = None,
+        *,
         local: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(cluster_spec, parent)
         inherited = parent.mask if parent is not None else cluster_spec.mask
         self._mask = inherited if mask is None else mask
@@ -96,9 +103,12 @@ class TraceContext(MPContext):
         return TraceVar(self, value, None if self._local else device, uniform)
 
     def emit(
-        self, opcode: str, inputs: Sequence[MPObject], attrs: Mapping[str, Any] | None = None,
+        self,
+        opcode: str,
+        inputs: Sequence[MPObject],
+        attrs: Mapping[str, Any] | None = None,
         regions: Mapping[str, Graph] | None = None,
-    ) -> list[MPObject]:  # fmt: skip
+    ) -> list[MPObject]:
         """Append an op to the graph and return its results."""
         if self.closed:
             raise TraceError(f"{at()}{opcode} is applied in a trace that has ended", code="T004")

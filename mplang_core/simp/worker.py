@@ -35,9 +35,15 @@ class WorkerInterpreter(Interpreter):
     """
 
     def __init__(
-        self, communicator: Communicator, *, session: str, insecure: bool = False,
-        timeout: float = 60.0, checks: Any = None, data: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        communicator: Communicator,
+        *,
+        session: str,
+        insecure: bool = False,
+        timeout: float = 60.0,
+        checks: Any = None,
+        data: Any = None,
+    ) -> None:
         super().__init__(worker_kernels)
         self.communicator = communicator
         self.session = session

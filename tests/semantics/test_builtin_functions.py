@@ -117,6 +117,22 @@ def test_a_builtin_function_is_traced_once_at_a_host(simulate):
     assert calls == 1
 
 
+def test_a_function_that_calls_one_of_a_device_is_traced_once_at_a_host(simulate):
+    on, calls = mp.device("P0"), 0
+
+    @mp.function
+    def fn(x):
+        nonlocal calls
+        calls += 1
+        return add(x, x) if callable(on) else x
+
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        for i in range(3):
+            fn(mp.constant(i))
+    assert calls == 1
+
+
 class Settings:
     by = 2
 
