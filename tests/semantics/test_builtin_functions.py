@@ -120,7 +120,7 @@ def test_a_builtin_function_is_traced_once_at_a_host(simulate):
 def test_a_function_that_calls_one_of_a_device_is_traced_once_at_a_host(simulate):
     on, calls = mp.device("P0"), 0
 
-    @mp.function
+    @mp.builtin_function
     def fn(x):
         nonlocal calls
         calls += 1
