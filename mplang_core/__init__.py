@@ -102,7 +102,7 @@ def __dir__() -> list[str]:
 
 
 def _public(names: dict[str, object]) -> list[str]:
-    """Return what of the names of a module is no module, not private, and not of Python."""
+    """Return what of the names of a module is not a module, not private, and not of Python."""
     hidden = {name for name, x in names.items() if name[0] == "_" or isinstance(x, type(ir))}
     return sorted(names.keys() - hidden - {"Any", "TYPE_CHECKING", "annotations"})
 

@@ -30,5 +30,5 @@ def find(name: str) -> Any:
     if found is None and name in KNOWN:
         module = KNOWN[name].replace("-", "_")
         how = f"import {module}" if find_spec(module) else f"pip install {KNOWN[name]}"
-        raise MissingPackageError(f"mp.{name} comes with a package of its own; try: {how}")
+        raise MissingPackageError(f"mp.{name} comes with another package; try: {how}")
     return found

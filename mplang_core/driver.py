@@ -53,7 +53,7 @@ class _Trace:
                 now = error
             raise TraceError(
                 f"{at()}{self.tfn.name} was compiled for {entry.what}: {entry.value}; where it is "
-                f"to run now: {now}. What was compiled is what runs, or nothing does; compile the "
+                f"to run now: {now}. mplang runs what was compiled, or nothing; compile the "
                 "function again, by mp.compile(fn)",
                 code="T005",
             )
@@ -309,7 +309,7 @@ def fetch(host: SimpHost, x: Any = ...) -> Any:
 def _fetch(host: SimpHost, leaf: Any) -> Any:
     if isinstance(leaf, TraceVar):
         raise TraceError(
-            f"{at()}{leaf!s} stands in a program that has not run; evaluate it first", code="T004"
+            f"{at()}{leaf!s} is in a program that has not run; evaluate it first", code="T004"
         )
     if not (isinstance(leaf, InterpVar) and isinstance(host, SimpHost)):
         names = ", ".join("nothing" if x is ... else type(x).__name__ for x in (host, leaf))
@@ -320,7 +320,7 @@ def _fetch(host: SimpHost, leaf: Any) -> Any:
         opens = leaf.device is not None and leaf.device.kind.form is form
         how = "mp.reveal it" if opens else "return the plain result of an op that opens or uses it"
         raise DisclosureError(
-            f"{at()}{leaf!s} is a {form.value}; what is secret is not fetched. Instead, {how}",
+            f"{at()}{leaf!s} is a {form.value}; secret values cannot be fetched. Instead, {how}",
             code="D003",
         )
     if leaf.value.kept:

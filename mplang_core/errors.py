@@ -129,7 +129,8 @@ class MissingAttributeError(TraceError, AttributeError, code="T003"):
 class NoDataError(MPLangError, ValueError, code="T002"):
     """Function of JAX on a value of a program, whose data is at the parties.
 
-    It is no ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its own.
+    It is not a ``TypeError``, as a :class:`TraceError` is: JAX would replace that by one of its
+    own.
     """
 
 
@@ -213,7 +214,7 @@ class PartyError(RunError):
 
     @property
     def refusals(self) -> Refusals:
-        """What the parties refuse, as data, if that is why the run failed."""
+        """Refusals of the parties, as data, if the run failed by them."""
         first: tuple[Refusal, ...] = getattr(self.__cause__, "refusals", ())
         return Refusals((*first, *(refusal for each in self.others for refusal in each.refusals)))
 

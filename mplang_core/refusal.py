@@ -21,7 +21,7 @@ HEADINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One change after which a refused program is permitted.
+    """Change after which a refused program is permitted.
 
     Those of kind ``rule`` and ``exception`` belong together; each other one is enough by itself.
 
@@ -44,8 +44,8 @@ class Advice:
 
     @property
     def heading(self) -> str:
-        """Who changes what, in words; escaped."""
-        if self.kind not in HEADINGS:  # of a newer version; it is no format of ours
+        """Heading: who changes what; escaped."""
+        if self.kind not in HEADINGS:  # of a newer version; it is not a format of ours
             return printable(self.kind)
         return printable(HEADINGS[self.kind].format(by=self.by, where=self.where))
 
@@ -60,7 +60,7 @@ _DETAILS = ("code", "rules", "lacks", "columns", "path", "reason")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Refusal(Displayed):
-    """One thing of a program that a party refuses. Notebooks show it as a table.
+    """Refused part of a program, at one party. Notebooks show it as a table.
 
     Attributes:
         party: the name of the party.

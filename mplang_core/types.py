@@ -425,7 +425,7 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         name = type(value).__name__
         reasons = (why for kind, why in _NO_TENSORS.items() if name.endswith(kind))
         reason = next(reasons, f"{error}; {_TABLES_ADVICE}")
-        raise TypeError(f"{name} is no tensor: {reason}") from None
+        raise TypeError(f"{name} is not a tensor: {reason}") from None
     listed = isinstance(value, list | tuple) and array.dtype.kind == "f" and array.size > 0
     if listed and {int}.issuperset(map(type, np.asarray(value, object).flat)):
         raise TypeError("no type holds all of these integers; write floats, or np.uint64([...])")

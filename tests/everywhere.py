@@ -258,7 +258,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take the place of ``mp.evaluate``; let the ops of the tests pass for the core's."""
     import toy  # noqa: F401
 
-    skip_package(__name__)  # it is no line of the test's
+    skip_package(__name__)  # it is not a line of the test's
     for space in (op_defs, mp.registry.feops):
         for name in space.provided_by({"toy"}):
             space.add(name, space.get(name), provider="mplang-core")

@@ -180,7 +180,7 @@ def _fits(text: str, env: dict[str, Array], found: Array, x64: bool) -> bool:
     if found.dtype.kind != "i":
         return bool(np.abs(found).max() <= LARGEST) if found.dtype.kind == "f" else True
     floats = {name: value.astype(float) for name, value in env.items()}
-    wide = _run(text, floats)  # where it is no op of floats, nothing is added up in it either
+    wide = _run(text, floats)  # where it is not an op of floats, nothing is added up in it either
     limit = 2.0**62 if x64 else 2.0**31 - 1
     return all(np.abs(x).max() <= limit for x in (found, wide) if x is not None)
 
@@ -273,7 +273,7 @@ def functions(draw: Any, *, steps: bool = True, lines: int = 12) -> Function:
 
 
 def _needed(body: dict[str, str], results: Sequence[str]) -> set[str]:
-    """Return the lines that the results need; the names of values are no parts of other names."""
+    """Return the lines that the results need; the names of values are not parts of other names."""
     needed = set(results)
     for name, text in reversed(body.items()):
         if name in needed:

@@ -1,8 +1,8 @@
 """Run the tests of secretflow's machine learning library on mplang, and print a table.
 
-The library (Apache-2.0, https://github.com/secretflow/sml) is no dependency: it is installed into a
-folder of its own, without its dependencies, or read from a checkout. Its tests run unchanged, on
-libspu's own simulator, and on ABY3 and CHEETAH of mplang::
+The library (Apache-2.0, https://github.com/secretflow/sml) is not a dependency: it is installed
+into a folder of its own, without its dependencies, or read from a checkout. Its tests run
+unchanged, on libspu's own simulator, and on ABY3 and CHEETAH of mplang::
 
     python benchmarks/sml/run.py                             # the newest of the package index
     python benchmarks/sml/run.py ridge glm --checkout PATH   # files of a checkout, some of them

@@ -1,6 +1,6 @@
 """Collects the pages of the site: those of the repository, where they stand, and the reference.
 
-A link to a folder leads to its page, one to a file that is no page to the repository.
+A link to a folder leads to its page, one to a file that is not a page to the repository.
 """
 
 from __future__ import annotations

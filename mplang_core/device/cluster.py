@@ -259,7 +259,7 @@ class ClusterSpec(Displayed, StrictModel):
                 )
             ranks.append(rank)
         if len(set(ranks)) != len(ranks):
-            raise ConfigError(f"ClusterSpec: field 'devices.{name}.members': a node stands twice")
+            raise ConfigError(f"ClusterSpec: field 'devices.{name}.members': a node is there twice")
         return Mask.from_ranks(ranks)
 
     def _check_nodes(self) -> None:

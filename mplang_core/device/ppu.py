@@ -45,7 +45,7 @@ def send_plain(value: MPObject, src: Device | None, dst: Device | None) -> MPObj
 
 def _unknown_holder(value: MPObject) -> TraceError:
     return TraceError(
-        f"{at()}who holds {value!s} is known only at run time; "
+        f"{at()}the holder of {value!s} is known only at run time; "
         "shuffle it with mp.pshfl_s, or run its pcall at parties that are named",
         code="T008",
     )

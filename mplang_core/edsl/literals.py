@@ -53,7 +53,7 @@ def constant(*args: Any, parties: Mask | int | Sequence[int] | None = None) -> M
     target = find_ctx() if ctx is None else ctx
     while target.is_local and target.parent is not None:
         target = target.parent  # the body of a pcall captures it
-    with trace_errors("it is no literal"):
+    with trace_errors("it is not a literal"):
         value = target.read_literal(literal)
     mask = target.mask if parties is None else read_mask(parties)
     return target.place(target.literal(value, mask), None, uniform=True)
@@ -146,7 +146,7 @@ def read_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any]
         [array([1., 2.]), 'mean', 0]
     """
     leaves, spec = flatten((tuple(args), dict(kwargs)), _is_number_list)
-    with trace_errors("a list of numbers is an array, but this is none"):
+    with trace_errors("a list of numbers is an array, but this is not one"):
         return [array_of(leaf) if isinstance(leaf, list) else leaf for leaf in leaves], spec
 
 
@@ -170,6 +170,6 @@ def literal_type(leaf: Any) -> TensorType:
     Raises:
         TraceError: it is not a tensor.
     """
-    with trace_errors("a literal is no tensor"):
+    with trace_errors("a literal is not a tensor"):
         check_whole(leaf)
         return TensorType.of(leaf)

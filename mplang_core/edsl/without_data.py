@@ -1,4 +1,4 @@
-"""What a value of a program cannot do, since its data is at the parties; and what to write."""
+"""Refusals of Python operations that need a value's data, with what to write instead."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class WithoutData:
 
     @property
     def __jax_array__(self) -> Any:
-        """JAX asks for it before it refuses what is no array of its own.
+        """JAX asks for it before it refuses what is not an array of its own.
 
         Its operators ask, too, and leave the operation to this value if there is none.
         """

@@ -219,5 +219,5 @@ def _kinds(op: str, attr: str, hint: Any) -> tuple[type, ...]:
         return tuple({type(value) for value in typing.get_args(hint)})
     kind = origin or hint
     if not isinstance(kind, type):
-        raise FeConfigError(f"{op}: the annotation of {attr!r} is no class: {hint}")
+        raise FeConfigError(f"{op}: the annotation of {attr!r} is not a class: {hint}")
     return (tuple if kind is list else kind,)

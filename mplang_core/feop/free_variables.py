@@ -1,4 +1,4 @@
-"""What a Python function reads by name, found in its code."""
+"""Names that a Python function reads, found in its code."""
 
 from __future__ import annotations
 

@@ -159,6 +159,6 @@ def check_same(name: str, one: FeProgram, other: FeProgram) -> None:
 def _lines(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [f"{key} = {line}" for key in sorted(value) for line in _lines(value[key])]
-    with contextlib.suppress(ValueError, TypeError):  # what is no code
+    with contextlib.suppress(ValueError, TypeError):  # what is not code
         return unpack(value).split("\n")
     return [repr(value)]

@@ -204,8 +204,8 @@ class FeMeta(_FeModel):
         if wrong := [each for each in targets if not isinstance(each, Form) and each not in forms]:
             raise ValueError(
                 f"what a device has to be, not which kind it is: forms of values, of "
-                f"{', '.join(sorted(forms))}; got {', '.join(map(repr, wrong))}. What works on "
-                "plain values needs none"
+                f"{', '.join(sorted(forms))}; got {', '.join(map(repr, wrong))}. Without forms it "
+                "works on plain values"
             )
         return targets
 

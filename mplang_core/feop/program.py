@@ -201,7 +201,7 @@ class FeProgram:
             *args: nests of values (with a ``base_type``), nested as when the program was made.
 
         Raises:
-            TraceError: they are nested in another way, are no values, or have other types.
+            TraceError: they are nested in another way, are not values, or have other types.
         """
         leaves, spec = flatten(args)
         takes = self.pfunc.ins_info[: len(self.pfunc.ins_info) - len(self.consts)]

@@ -53,7 +53,7 @@ class Registry:
             PluginConflictError: another feop has that name; the message names both providers.
         """
         if not getattr(op, "__feop__", False):
-            raise FeConfigError(f"{op!r} is no feop; decorate it with @feop or @simple_op")
+            raise FeConfigError(f"{op!r} is not a feop; decorate it with @feop or @simple_op")
         meta = op.__feop_meta__
         home = getattr(op, "__module__", type(op).__module__)
         known = self.feops.peek(meta.name)

@@ -83,8 +83,8 @@ class FeState(MutableMapping[Any, Any]):
     def _check(self, value: Any) -> None:
         if isinstance(value, ContextBound):
             raise FeStateError(
-                f"{at()}{self._owner} keeps a {type(value).__name__} in its process state; what "
-                "belongs to a context is kept with state_scope='ctx', or not at all"
+                f"{at()}{self._owner} keeps a {type(value).__name__} in its process state; keep "
+                "the values of a context with state_scope='ctx', or not at all"
             )
         if isinstance(value, Mapping):
             value = (*value.keys(), *value.values())
@@ -124,6 +124,6 @@ def state_of(name: str, scope: Scope, ctx: HasRoot | None = None) -> FeState:
         with _process_lock:
             return _process.setdefault(name, FeState(name, refuses=True))
     if ctx is None:
-        raise FeStateError(f"{at()}{name} keeps its state with a context, and there is none")
+        raise FeStateError(f"{at()}{name} keeps its state with a context, but no context is active")
     states: dict[str, FeState] = ctx.root().fe_state
     return states.setdefault(name, FeState(name, refuses=False, bound=None))

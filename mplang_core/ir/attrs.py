@@ -143,7 +143,7 @@ def normalize(value: Any) -> AttrValue:
     if isinstance(value, np.generic):
         plain = value.item()
         if isinstance(plain, np.generic):  # for example np.longdouble
-            raise TypeError(f"{type(value).__name__} is no attribute value")
+            raise TypeError(f"{type(value).__name__} is not an attribute value")
         return normalize(plain)
     if isinstance(value, list):
         value = tuple(value)
@@ -155,8 +155,8 @@ def normalize(value: Any) -> AttrValue:
 def _refused(value: Never) -> TypeError:
     """Return the error for an unsupported value; mypy reports an unhandled kind by ``Never``."""
     return TypeError(
-        f"{type(value).__name__} is no attribute value, which is a number, a string or a tuple of "
-        "them; a list of numbers is an array, so write a tuple, as in values=(1, 2)"
+        f"{type(value).__name__} is not an attribute value, which is a number, a string or a tuple "
+        "of them; a list of numbers is an array, so write a tuple, as in values=(1, 2)"
     )
 
 
@@ -178,7 +178,7 @@ class _Normalizer(AttrVisitor[AttrValue]):
         return math.nan if math.isnan(value) else value  # one canonical NaN
 
     def visit_str(self, value: str) -> AttrValue:
-        value.encode()  # lone surrogates are no text
+        value.encode()  # lone surrogates are not text
         return value
 
     def visit_type(self, value: Attribute) -> AttrValue:

@@ -37,4 +37,4 @@ def unpack(code: bytes, largest: int = MAX_CODE) -> str:
             raise ValueError(f"the code is cut short, or larger than {largest} bytes, or padded")
         return data.decode()
     except (zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"the code is no compressed text: {error}") from error
+        raise ValueError(f"the code is not compressed text: {error}") from error

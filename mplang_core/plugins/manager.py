@@ -93,7 +93,7 @@ class PluginRecord:
 
     @property
     def reason(self) -> str:
-        """Why it is disabled or failed, in one line; else empty."""
+        """Reason why it is disabled or failed, in one line; else empty."""
         if self.status == "disabled":
             return self.disabled_by
         if self.error is None:

@@ -163,9 +163,9 @@ def decode(kind: BaseType, header: Mapping[str, Any], buffers: Sequence[bytes | 
             raise ValueError("its buffers are bytes")
         value = _codec(kind).decode(kind, header, buffers)
     except (TypeError, ValueError, LookupError) as error:
-        raise WireError(f"what came is no {kind}: {error}", code="I004") from error
+        raise WireError(f"what came is not of type {kind}: {error}", code="I004") from error
     if wrong := kind.mismatch(value):
-        raise WireError(f"what came is no {kind}: {wrong}", code="I004")
+        raise WireError(f"what came is not of type {kind}: {wrong}", code="I004")
     return value
 
 

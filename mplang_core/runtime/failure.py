@@ -25,7 +25,7 @@ WITHHELD = "the reason is in that party's log, at log_level: debug"
 class DamagedProcessError(KernelError, code="R014"):
     """Native code that failed in a way that may have harmed the memory of its process.
 
-    The engine of a worker ends once it has told that the run has failed; what it held is lost.
+    The engine of a worker ends once it has told that the run has failed; its values are lost.
     Other processes go on, as what a user has there cannot be saved otherwise, but should end soon.
     """
 

@@ -226,7 +226,7 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
     except (MPLangError, KeyboardInterrupt, SystemExit) as error:
         _locate(error, step.op)
         raise
-    except BaseException as error:  # panics of libraries in Rust are no Exception
+    except BaseException as error:  # panics of libraries in Rust are not an Exception
         failure = KernelError(f"{type(error).__name__} in the kernel of {step.op.opcode}")
         _locate(failure, step.op)
         raise failure from error
@@ -240,7 +240,8 @@ def _run_step(step: Step, slots: list[Any], ctx: KernelContext) -> None:
 def _locate(error: BaseException, op: Operation) -> None:
     """Set the op and the location of an error, unless an inner op did.
 
-    The call of a whole program is no op of the user: who admits none has the line that it refuses.
+    The call of a whole program is not an op of the user: who admits none has the line that it
+    refuses.
     """
     if isinstance(error, AdmissionError | PartyError) and op.opcode == "func.call":
         return

@@ -56,7 +56,7 @@ class _Run:
 
 
 class CommunicatorBase(Communicator):
-    """What transports have in common: a mailbox by sender and key, and counts by link.
+    """Base of transports: a mailbox by sender and key, and counts by link.
 
     A transport adds :meth:`_send`, calls :meth:`deliver` for what arrives, and tells the others
     in ``abort``. One whose connections the waiting threads read themselves also has
@@ -123,7 +123,7 @@ class CommunicatorBase(Communicator):
             link.sent_messages += 1
 
     def deliver(self, from_rank: int, key: str, data: Any) -> None:
-        """Take in a message from the transport; a second one of the same key is dropped.
+        """Store a message of the transport; a second one of the same key is dropped.
 
         Raises:
             CommError: it belongs to no open run.
@@ -230,7 +230,7 @@ class CommunicatorBase(Communicator):
     # -- who is at work
 
     def set_evaluated(self, run: str, evaluated: bool) -> None:
-        """Take notice that the evaluation of an open run begins at this party, or ends."""
+        """Record that the evaluation of an open run begins at this party, or ends."""
         with self._lock:
             if (found := self._runs.get(run)) is not None:
                 found.is_evaluated = evaluated
@@ -251,7 +251,7 @@ class CommunicatorBase(Communicator):
             return {rank for rank, _ in found.waiters}
 
     def is_at_work(self, run: str, rank: int) -> None:
-        """Take notice that a party is at work in a run, or waits for one that is."""
+        """Record that a party is at work in a run, or waits for one that is."""
         with self._lock:
             if (found := self._runs.get(run)) is not None:
                 found.at_work[rank] = time.monotonic()
@@ -325,7 +325,7 @@ def late(rank: int, from_rank: int, seconds: float, setting: str) -> str:
     """
     return (
         f"party {rank} waited {seconds:g} s for a message from party {from_rank}, which is not "
-        f"known to be at work; {setting} sets for how long"
+        f"known to be at work; {setting} sets the limit"
     )
 
 
@@ -339,7 +339,7 @@ def overdue(rank: int, from_rank: int, longest: float) -> str:
     """
     return (
         f"party {rank} waited for a message from party {from_rank} until the run had taken "
-        f"{longest:g} s; timeouts.job of workers sets for how long"
+        f"{longest:g} s; timeouts.job of workers sets the limit"
     )
 
 

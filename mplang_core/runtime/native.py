@@ -171,7 +171,7 @@ def native_calls(ctx: KernelContext) -> NativeCalls | None:
     calls: NativeCalls | None = natives.get(service)
     if calls is None:
         raise AdmissionError(
-            f"{opcode} computes in a process of its own, which this session has not: it was opened "
+            f"{opcode} computes in its own process, which this session lacks: it was opened "
             f'without native: ["{service}"]. The host asks for it where the package with the '
             "kernel is installed; install it there, too",
             code="A004",

@@ -273,7 +273,7 @@ def _check_types(op: Operation) -> None:
                     f"operand {source}, {kind}; sources() names operands of the output's type"
                 )
         if public is not None and TensorType.of(public.literal(op)) != _base_of(value.type):
-            raise TypeError(f"its interface PublicLiteral has a literal that is no {value.type}")
+            raise TypeError(f"its interface PublicLiteral has a literal not of type {value.type}")
 
 
 def _base_of(kind: AnyType) -> BaseType:

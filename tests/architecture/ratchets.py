@@ -35,7 +35,7 @@ nobody no none not note nothing of on one only or tell that the their there thes
 to two what when where whether which who whom whose why with
 """
 NO_VERBS = frozenset(_NO_VERBS.split())
-"""First words of docstrings that are no verb, or one that no field uses: Have, Let, Tell, Note."""
+"""First words of docstrings to avoid: not a verb, or one that no field uses (Have, Let, Tell)."""
 
 Finding = tuple[str, str]
 """The kind of what was counted, and where it is."""

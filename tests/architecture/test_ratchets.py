@@ -19,7 +19,7 @@ def told_of(x: Any, given: int) -> dict[str, Any]:
 
 @property
 def shape() -> int:
-    """The shape is no verb, and a property needs none."""
+    """The shape is not a verb, and a property needs none."""
 
 
 class Place:

@@ -215,7 +215,7 @@ FORGED = {
             arguments=Tree("tuple", (Tree("tuple"), Tree("dict", (LEAF,), (1,)))), parameters=()
         )
     },
-    "a field that is no name": {
+    "a field that is not a name": {
         "signature": signature(result=Tree("named", (LEAF,), ("a b",), "N"))
     },
     "a field of Python's": {
@@ -229,8 +229,8 @@ FORGED = {
     "a party too many": {"cluster": cluster(parties=("a", "b", "c"))},
     "a party twice": {"cluster": cluster(parties=("a", "a"))},
     "a device twice": {"cluster": cluster(devices=(DEVICE, DEVICE))},
-    "a member that is no party": {"cluster": cluster(devices=(replaced(DEVICE, members=(7,)),))},
-    "a configuration that is no JSON": {
+    "a member that is not a party": {"cluster": cluster(devices=(replaced(DEVICE, members=(7,)),))},
+    "a configuration that is not JSON": {
         "cluster": cluster(devices=(replaced(DEVICE, config="{"),))
     },
     "a configuration that is a list": {
@@ -241,7 +241,7 @@ FORGED = {
 
 @pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED)
 def test_a_manifest_that_does_not_fit_is_refused(changes):
-    refused(forged(**changes), "contradicts itself|damaged|is no type|expected")
+    refused(forged(**changes), "contradicts itself|damaged|is not a type|expected")
 
 
 @pytest.mark.parametrize("depth", [101, 400, 50_000])

@@ -272,7 +272,7 @@ def test_a_package_that_is_missing_is_named_with_its_version():
 )
 def test_nobody_is_told_to_install_what_an_artifact_names(distribution, version):
     data = needing(distribution, version)
-    with pytest.raises(PluginLoadError, match="not here; ask who made it") as error:
+    with pytest.raises(PluginLoadError, match="not here; ask its author") as error:
         mp.artifact.load(data)
     for told in (str(error.value), str(mp.artifact.inspect(data))):
         assert "pip install" not in told

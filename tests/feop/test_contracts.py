@@ -82,7 +82,7 @@ def test_the_same_feop_twice_is_one_and_another_is_a_conflict():
     impostor.__feop__, impostor.__feop_meta__ = True, toy.add.__feop_meta__
     with pytest.raises(PluginConflictError, match="two providers of the feop 'toy.add'"):
         mp.registry.register(impostor)
-    with pytest.raises(FeConfigError, match="is no feop"):
+    with pytest.raises(FeConfigError, match="is not a feop"):
         mp.registry.register(len)
 
 

@@ -70,7 +70,7 @@ def test_the_ctx_state_is_under_the_root_and_isolated(simulate):
     op.__get_state__(inner)["session"] = mp.evaluate(one, lambda: mp.constant(1))
     assert "session" in op.__get_state__(one)
     assert "session" not in op.__get_state__(other)
-    with pytest.raises(FeStateError, match="there is none"):
+    with pytest.raises(FeStateError, match="no context is active"):
         op.__get_state__()
 
 

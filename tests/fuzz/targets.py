@@ -183,7 +183,9 @@ def frames(data: bytes) -> None:
     link = Link(_Received(data), "bob", listener, max_message=1 << 22, max_waiting=1 << 23)
     while listener.ended is None:
         link._read()
-    assert listener.ended in ("the connection ended", "it sent what is not taken"), listener.ended
+    assert listener.ended in ("the connection ended", "it sent an unexpected message"), (
+        listener.ended
+    )
 
 
 class _Received(Connection):

@@ -236,9 +236,9 @@ def test_the_type_of_a_value(value, text):
 
 @pytest.mark.parametrize("value", ["text", object(), [[1], [1, 2]], {"a": 1}, None, b"raw"])
 def test_what_is_no_tensor_has_no_tensor_type(value):
-    with pytest.raises(TypeError, match="is no tensor"):
+    with pytest.raises(TypeError, match="is not a tensor"):
         TensorType.of(value)
-    with pytest.raises(TypeError, match="is no tensor"):
+    with pytest.raises(TypeError, match="is not a tensor"):
         array_of(value)
 
 

@@ -281,7 +281,7 @@ class Seven(PublicLiteral):
         (Copies(0, 2), "output 0, i64[]@{0, 1}, is a copy of operand 2, which is not there"),
         (Copies(-1), "output 0, i64[]@{0, 1}, is a copy of operand -1, which is not there"),
         (Copies(1), "output 0, i64[]@{0, 1}, is a copy of operand 1, f32[2]; sources() names"),
-        (Seven(), "its interface PublicLiteral has a literal that is no i64[]@{0, 1}"),
+        (Seven(), "its interface PublicLiteral has a literal not of type i64[]@{0, 1}"),
     ],
 )
 def test_an_interface_that_the_types_contradict_is_named(interface, reason):

@@ -62,7 +62,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _messages(tree: ast.Module) -> Iterator[str]:
-    """Yield the strings of a module that are no documentation and no part of another string."""
+    """Yield the strings of a module that are not documentation and no part of another string."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

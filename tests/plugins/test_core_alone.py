@@ -67,7 +67,7 @@ def test_an_op_of_ones_own_is_traced_printed_and_run(python, tmp_path):
         "record": "mplang-trace",
         "parse": "mplang-cli",
     }.items():
-        told = f"mp.{name} comes with a package of its own; try: pip install {package}"
+        told = f"mp.{name} comes with another package; try: pip install {package}"
         assert told in text
 
 

@@ -135,7 +135,7 @@ def test_seal_without_a_protected_device():
 
 
 def test_put_of_what_is_no_tensor():
-    with pytest.raises(TraceError, match=r"test_bad_input.py:\d+: it is no literal"):
+    with pytest.raises(TraceError, match=r"test_bad_input.py:\d+: it is not a literal"):
         trace(lambda: mp.put("P0", "text"))
 
 

@@ -69,7 +69,7 @@ def test_a_misspelt_name_is_told():
 
 
 def test_a_package_that_is_there_is_to_be_imported():
-    with pytest.raises(AttributeError, match="package of its own; try: import mplang_jax"):
+    with pytest.raises(AttributeError, match="comes with another package; try: import mplang_jax"):
         getattr(mp, "jax")  # noqa: B009
 
 

@@ -123,7 +123,7 @@ MISTAKES = {
     ),
     "shape of data": (
         lambda x: jnp.zeros(x.argmax() + 2),
-        "give a number in Python",
+        "use a Python number",
         lambda x, n=2: jnp.zeros(n),
         [0, 0],
     ),

@@ -47,7 +47,7 @@ CLUSTERS = {
         "names are unique, got ['bank', 'bank']",
         lambda: mp.ClusterSpec(NODES),
     ),
-    "a member that is no node": (
+    "a member that is not a node": (
         lambda: mp.ClusterSpec.from_dict(
             {"nodes": NODES, "devices": {"S": {"kind": "PPU", "members": ["banc"]}}}
         ),
@@ -179,7 +179,7 @@ DATA = {
         "offers no column 'citty'; it offers id, city, debt",
         lambda: number_of(debts(["city"])),
     ),
-    "a column that is no list": (
+    "a column that is not a list": (
         lambda: debts("city"),
         "columns are a list, such as ['city']",
         lambda: number_of(debts(["city"])),
@@ -200,7 +200,7 @@ DATA_OF_TWO = {
     ),
     "keys of two types": (
         lambda: mp.match(debts(), orders(), on=[("id", "no")]),
-        "string does not match int64, as no value of the one equals one of the other; cast one",
+        "string does not match int64: no value of one equals a value of the other; cast one",
         lambda: number_of(mp.match(debts(), orders(), on=[("id", "customer")])[0]),
     ),
     "who learns": (

@@ -202,7 +202,7 @@ MISTAKES = {
     ),
     "a condition as a text": (
         lambda t: t.filter("debt > 200"),
-        "a condition is no text, but an expression",
+        "a condition is not text, but an expression",
         lambda t: t.filter(t.debt > 200).select("id"),
         {"id": ["c2"]},
     ),
@@ -290,7 +290,7 @@ JOINS = {
     ),
     "a table that nobody hands over": (
         lambda t, u: another_table(t),
-        "it reads a table of its own, 'other'; make an argument of it",
+        "it reads another table, 'other'; pass it as an argument",
         lambda t, u: t.join(u, t.id == u.customer).agg(n=t.id.count()),
         {"n": [2]},
     ),
@@ -357,7 +357,7 @@ SQL = {
         "SELECT id FROM {t} WHERE debt > 200",
         {"id": ["c2"]},
     ),
-    "no SELECT": (
+    "not a SELECT": (
         "DELETE FROM {t}",
         "mp.sql takes one SELECT",
         "SELECT id FROM {t} WHERE debt > 200",

@@ -67,7 +67,9 @@ def test_an_op_takes_values_by_position_and_attributes_by_keyword():
         trace(lambda x: encrypt(x, 5, key_size=1), 1)
     with pytest.raises(TraceError, match=r"test_ops\.py:\d+.*attributes missing: key_size"):
         trace(lambda x: encrypt(x, x), 1)
-    with pytest.raises(TraceError, match=r"test_ops\.py:\d+.*optest.encrypt: TraceVar is no attr"):
+    with pytest.raises(
+        TraceError, match=r"test_ops\.py:\d+.*optest.encrypt: TraceVar is not an attr"
+    ):
         trace(lambda x: encrypt(x, x, key_size=x), 1)
 
 

@@ -30,7 +30,7 @@ def keep(x: T) -> T:
         The same nest, of the same types, masks and devices.
 
     Raises:
-        TraceError: a leaf is no multi-party value.
+        TraceError: a leaf is not a multi-party value.
 
     Example:
         >>> import mplang_core as mp
@@ -65,7 +65,7 @@ def _is_kept(op: Operation, output: int) -> bool:
 
 
 class _Keep(StaysInPlace):
-    """What is given stays, and is no result."""
+    """What is given stays, and is not a result."""
 
 
 @declare("simp.keep", _Keep(), total=True)

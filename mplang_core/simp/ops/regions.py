@@ -97,7 +97,7 @@ def check_predicate(pred: AnyType, world: Mask) -> None:
     """
     if isinstance(pred, MPType) and pred.base.form is not Form.PLAIN:
         raise TypeError(
-            "the predicate is secret, so nobody knows which branch to take; if it may be known, "
+            "the predicate is secret, so no party can choose a branch; if it may be public, "
             "mp.reveal it"
         )
     if not isinstance(pred, MPType) or pred.base != TensorType(DType.BOOL):

@@ -273,7 +273,7 @@ def test_rows_count_for_the_effort_of_the_analysis(monkeypatch):
 
     monkeypatch.setattr("mplang_analysis.recorder.MAX_EFFORT", 60 * 59 * PER_OP)
     assert MAX_EFFORT > 60 * 59 * PER_OP
-    with pytest.raises(AdmissionError, match="too involved to be told"):
+    with pytest.raises(AdmissionError, match="too complex to compute"):
         changed(program, at(SCALAR, *range(60)), parties=60)
 
 

@@ -30,7 +30,7 @@ def test_of_an_op_without_the_interface_all_that_its_attributes_hold_is_told():
     assert told["raw"] == "7"
     assert told["ids"] == "4711, 815"
     assert told["nested.names"] in ('"a"', '"b", "c"')
-    assert "buffers" in told  # it is no code that is listed
+    assert "buffers" in told  # it is not a code that is listed
     assert told.keys() == {"array", "raw", "ids", "nested.names", "buffers"}
 
 

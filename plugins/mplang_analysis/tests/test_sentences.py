@@ -218,7 +218,7 @@ def test_shares_of_what_is_revealed_have_no_words_of_their_own_but_others_have()
     ):
         assert "which it can put together" in said(share, extra, reveal)[0]
     assert "2 shares of 1 number" in said(share, share, reveal)[0]  # of two, one is revealed
-    assert "1 share of" in said(share, row())[0]  # a plain message is no reveal of it
+    assert "1 share of" in said(share, row())[0]  # a plain message is not a reveal of it
     assert more in said(share, share, reveal)[0]
 
 

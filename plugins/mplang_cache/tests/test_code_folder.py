@@ -129,7 +129,7 @@ def test_a_folder_that_is_open_to_others_is_refused(place, mode):
 def test_a_folder_that_is_a_link_is_refused(place, tmp_path):
     (tmp_path / "real").mkdir(0o700)
     place.symlink_to(tmp_path / "real")
-    with pytest.raises(ConfigError, match="no symbolic link"):
+    with pytest.raises(ConfigError, match="not a symbolic link"):
         opened(place)
 
 
@@ -271,8 +271,8 @@ def test_a_key_that_another_process_makes_meanwhile_counts(tmp_path, monkeypatch
     [
         (lambda path: path.chmod(0o640), "is open to other users"),
         (lambda path: path.write_bytes(b"short"), "has 5 bytes, of 32 or more"),
-        (a_link, "no key"),
-        (a_pipe, "it is no file"),
+        (a_link, "not a key"),
+        (a_pipe, "it is not a file"),
     ],
 )
 def test_a_key_that_is_not_its_owners_alone_is_refused(tmp_path, harm, told):

@@ -64,7 +64,7 @@ def test_its_size_is_bounded(home, monkeypatch):
     [
         ("MPLANG_COMPILED_CODE", "no/path", "is an absolute path, or 'off', got 'no/path'"),
         ("MPLANG_COMPILED_CODE_SIZE", "64M", "is a number of bytes, such as 67108864, got '64M'"),
-        ("MPLANG_COMPILED_CODE", "/proc/no/folder", "is no folder for compiled code"),
+        ("MPLANG_COMPILED_CODE", "/proc/no/folder", "is not a folder for compiled code"),
     ],
 )
 def test_what_cannot_be_used_is_told(home, monkeypatch, name, value, told):

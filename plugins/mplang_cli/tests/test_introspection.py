@@ -298,7 +298,7 @@ def test_the_doctor_says_what_nothing_looks_up(tmp_path):
             {"mplang.compatible": ["0.1"], "mplang.passes": ["tidy"]},
             "it counts for no package with",
         ),
-        ({"mplang.compatible": ["any"]}, "any is no version; expected one such as 1.2.0"),
+        ({"mplang.compatible": ["any"]}, "any is not a version; expected one such as 1.2.0"),
     ],
 )
 def test_the_doctor_says_which_declaration_does_not_count(tmp_path, groups, told):

@@ -64,11 +64,11 @@ def test_bad_names(name, told, tmp_path, monkeypatch):
 def test_a_folder_that_is_there_is_left_alone(tmp_path):
     there = tmp_path / "mplang_weather"
     there.symlink_to(tmp_path / "nowhere")  # also one that leads nowhere
-    with pytest.raises(ConfigError, match="mplang_weather is there already; nothing was written"):
+    with pytest.raises(ConfigError, match="mplang_weather exists already; nothing was written"):
         new_plugin("weather", tmp_path)
     there.unlink()
     there.mkdir()
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         new_plugin("weather", tmp_path)
     assert list(there.iterdir()) == []
 

@@ -95,7 +95,7 @@ def test_what_may_leave_comes_back_from_bytes():
     ],
 )
 def test_what_is_no_such_value_is_refused(kind, header, buffers):
-    with pytest.raises(WireError, match="what came is no crypto"):
+    with pytest.raises(WireError, match="what came is not of type crypto"):
         decode(kind, header, buffers)
 
 

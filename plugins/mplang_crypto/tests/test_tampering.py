@@ -78,7 +78,7 @@ def test_another_key_is_refused_and_the_error_tells_nothing_secret(sim, mode):
 def test_one_who_has_the_key_cannot_pass_off_another_value(plain):
     key, nonce = new_key(), bytes(12)
     data = primitives.seal(key.secret, nonce, plain, str(SEALED).encode())
-    with pytest.raises(KernelError, match=r"(?m)^what was encrypted is no f32\[2\]$"):
+    with pytest.raises(KernelError, match=r"(?m)^what was encrypted is not of type f32\[2\]$"):
         kernels.decrypt(None, Ciphertext(SEALED, nonce, data), key)
 
 

@@ -92,7 +92,7 @@ WRONG = {
     cut: "damaged",
     empty: "empty",
     link_out: "symbolic link leads out of its folder",
-    pipe: "no regular file",
+    pipe: "not a regular file",
     other_type: "column 'age' is int32 there, and int64 in the catalogue",
     no_column: "no column 'pay'",
     no_match: "no column 'id', which may be matched on",
@@ -204,7 +204,7 @@ def test_a_parquet_file_that_is_damaged_where_it_is_read_is_told_by_its_name(tmp
         for op, use in programs.items():
             with pytest.raises(PartyError, match=f"in {op} at .*'people' is not .*: it is damaged"):
                 mp.evaluate(made, lambda use=use: use(read()()))
-            assert "'people' is not what is published: it is damaged" in caplog.text
+            assert "'people' does not match what is published: it is damaged" in caplog.text
             caplog.clear()
     with pytest.raises(SourceError, match="damaged"):
         check_data_set(read_data_sets(source["bank"], "/")["people"])
@@ -235,7 +235,7 @@ def test_columns_that_are_not_offered_cannot_be_read(folder, host):
             mp.evaluate(made, read(type=kinds))
         assert isinstance(caught.value.__cause__, AdmissionError)
         if host is on_workers:  # a simulator has no owners
-            with pytest.raises(PartyError, match="offered to match on alone") as caught:
+            with pytest.raises(PartyError, match="offered for matching only") as caught:
                 mp.evaluate(made, read(type={"id": "string"}))
             assert isinstance(caught.value.__cause__, AdmissionError)
         with pytest.raises(PartyError, match="column 'age' is int64, the program says string"):
@@ -280,10 +280,10 @@ def test_who_is_no_reader_is_told_the_same_as_of_what_does_not_exist(folder):
 def test_a_program_names_no_path(name):
     with (
         on_simulator({"bank": {"people": PEOPLE}}) as made,
-        pytest.raises(TraceError, match="no name of a data set"),
+        pytest.raises(TraceError, match="not a name of a data set"),
     ):
         mp.evaluate(made, lambda: mp.dataset("bank", name))
-    with pytest.raises(ConfigError, match="no name of a data set"):
+    with pytest.raises(ConfigError, match="not a name of a data set"):
         read_data_sets({name: bank("csv:people.csv")["bank"]["people"]}, "/")
 
 
@@ -485,7 +485,7 @@ def test_only_an_empty_field_of_csv_is_null(tmp_path):
     (nan,) = rows_of_csv(tmp_path, "f\nnan\n", f="float64")
     assert np.isnan(nan["f"])
     for word in ("NA", "null", "#N/A"):
-        with pytest.raises(PartyError, match="row 2, column 'a': it is no int64"):
+        with pytest.raises(PartyError, match="row 2, column 'a': it is not a valid int64"):
             rows_of_csv(tmp_path, f"a\n{word}\n", a="int64")
 
 

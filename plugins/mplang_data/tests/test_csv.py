@@ -69,10 +69,10 @@ WRONG = {
     "a long row": ("id,v\n1,2,7\n", NUMBERS, "row 2 has 3 fields, and the header 2"),
     "a decimal comma": (
         'id,v\n1,"4.5"\n2,"4,25"\n', {"id": "int64", "v": "float64"},
-        "row 3, column 'v': it is no double; it has a decimal comma .decimal: ','",
+        "row 3, column 'v': it is not a valid double; it has a decimal comma .decimal: ','",
     ),
     "a word for nothing": ("id,v\n1,2\n2,NA\n", NUMBERS, "row 3, column 'v': .*missing"),
-    "a fraction": ("id,v\n1,2.5\n", NUMBERS, "row 2, column 'v': it is no int64; it has a frac"),
+    "a fraction": ("id,v\n1,2.5\n", NUMBERS, "column 'v': it is not a valid int64; it has a frac"),
     "too large": ("id,v\n1,300\n", {"v": "int8"}, "row 2, column 'v': .*beyond the range"),
     "a date": ("id,v\n1,31.12.2024\n", {"v": "date"}, "row 2, column 'v': .*dates: '%d.%m.%Y'"),
     "a bool": ("id,v\n1,yes\n", {"v": "bool"}, "row 2, column 'v': .*true_words"),
@@ -109,7 +109,7 @@ def test_an_owner_is_told_the_row_by_the_command(tmp_path):
     (tmp_path / "w.yaml").write_text(json.dumps({"name": "bank", "data": data}))
     done = CliRunner().invoke(app, ["data", "check", "-c", str(tmp_path / "w.yaml")])
     assert done.exit_code == 1
-    assert "row 3, column 'v': it is no int64" in done.stdout
+    assert "row 3, column 'v': it is not a valid int64" in done.stdout
     assert "invalid value 'x'" in done.stdout  # it is the owner's own
 
 

@@ -88,7 +88,7 @@ def test_a_byte_that_is_none_of_the_encoding_tells_its_line(tmp_path):
     )
     with pytest.raises(SourceError) as caught:
         rows_of(data_set)
-    assert caught.value.detail == "line 3: it has bytes that are none of cp1252"
+    assert caught.value.detail == "line 3: it has bytes that are not valid cp1252"
 
 
 def test_what_rows_end_with_is_not_dropped(tmp_path):
@@ -108,9 +108,9 @@ def test_options_are_those_of_csv_files_and_no_reader_knows_them():
     assert "csv" not in DataSet(source="csv:x.csv", **fields).public()
     for wrong, why in (
         ({"separator": "ab"}, "one ASCII character"),
-        ({"encoding": "rot13"}, "no encoding"),
+        ({"encoding": "rot13"}, "not an encoding"),
         ({"dates": "%d.%m"}, "a day, a month and a year"),
-        ({"dates": "%Q%d%m%Y"}, "%Q is no code"),
+        ({"dates": "%Q%d%m%Y"}, "%Q is not a code"),
         ({"seperator": ";"}, "did you mean 'separator'"),
         ({"decimal": ",", "thousands": ","}, "same"),
         ({"missing": [None]}, "csv.missing.0"),

@@ -119,7 +119,7 @@ def wrong(columns, data_set, doubts) -> dict[str, Any]:
             said = said or any(doubt.startswith("encoding") for doubt in doubts)
         if data_set.columns.get(name) == "double":
             values = [None if value is None else float(value) for value in values]
-        said = said or (name == "ok" and len(set(values)) == 1)  # one word alone is no bool
+        said = said or (name == "ok" and len(set(values)) == 1)  # one word alone is not a bool
         if read.get(name) != values and not said:
             found[name] = (read.get(name), values)
     return found

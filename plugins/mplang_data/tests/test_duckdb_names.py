@@ -46,12 +46,12 @@ def test_what_is_offered_is_answered(ask):
 def test_a_forged_name_is_no_table_of_the_file(ask, table):
     """Engines write the names: one read all tables, and columns that are not offered."""
     sql = f'SELECT max(COLUMNS(*))::VARCHAR AS a FROM "source 3".main.{table}'
-    assert "no name of a table" in ask(sql, name=f"source 3.main.{table}")["inadmissible"]
+    assert "not a name of a table" in ask(sql, name=f"source 3.main.{table}")["inadmissible"]
 
 
 def test_a_forged_name_is_no_table_of_duckdb(ask):
     sql = "SELECT path AS a FROM system.main.duckdb_databases"
-    assert "no name" in ask(sql, name="system.main.duckdb_databases")["inadmissible"]
+    assert "not a name" in ask(sql, name="system.main.duckdb_databases")["inadmissible"]
 
 
 @pytest.mark.parametrize(

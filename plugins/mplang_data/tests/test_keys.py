@@ -50,7 +50,7 @@ def test_those_of_a_column_that_is_only_matched_on_are_counted(tmp_path):
     [
         (
             {"columns": COLUMNS, "keys": {"name": {"at_most": 3}}},
-            "keys: 'name' is no column that is",
+            "keys: 'name' is not a column that is",
         ),
         ({"columns": COLUMNS, "keys": {"id": 3}}, r"keys\.id"),
         ({"columns": COLUMNS, "keys": {"id": {"at_most": -1}}}, "at_most"),

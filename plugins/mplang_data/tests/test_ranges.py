@@ -239,12 +239,12 @@ def test_ranges_that_are_none_are_refused(ranges):
     ("fields", "told"),
     [
         ({"columns": COLUMNS, "ranges": {"sex": [0, 1]}}, "'sex', which is of no numbers"),
-        ({"columns": COLUMNS, "ranges": {"id": [0, 1]}}, "'id', which is no column"),
+        ({"columns": COLUMNS, "ranges": {"id": [0, 1]}}, "'id', which is not a column"),
         ({"columns": COLUMNS, "ranges": {"age": [1, 0]}}, r"a range is \[low, high\]"),
         ({"columns": COLUMNS, "ranges": {"age": [0, float("inf")]}}, "ranges.age"),
         ({"columns": COLUMNS, "range": [0, 1]}, "a table has ranges"),
         ({"array": "c64[3]", "range": [0, 1]}, "numbers have no order"),
-        ({"array": "f64[3]", "ranges": {"age": [0, 1]}}, "'age', which is no column"),
+        ({"array": "f64[3]", "ranges": {"age": [0, 1]}}, "'age', which is not a column"),
     ],
 )
 def test_ranges_of_a_catalogue_that_are_wrong_are_told(fields, told):

@@ -128,9 +128,9 @@ def test_members_agree_on_what_was_committed_last_wherever_they_were_killed(memb
     ("held", "told"),
     [
         ({0: [(2, 1, True)], 1: [(1, 0, True)]}, "alice has run 00000000; bob has run 00000000"),
-        ({0: [(1, 0, False), (2, 1, True)], 1: [(1, 0, True)]}, "not of one run"),  # a backup
+        ({0: [(1, 0, False), (2, 1, True)], 1: [(1, 0, True)]}, "from different runs"),  # a backup
         ({0: [(1, 0, True)], 1: []}, "bob has none"),  # removed at one
-        ({0: [(1, 0, True)], 1: [(1, None, False), (5, None, True)]}, "not of one run"),
+        ({0: [(1, 0, True)], 1: [(1, None, False), (5, None, True)]}, "from different runs"),
     ],
 )
 def test_members_with_different_runs_are_told(held, told):

@@ -254,7 +254,7 @@ def test_a_name_is_no_path(wrong):
         lambda: mp.load("P0", wrong, type=mp.TensorType("i64")),
         lambda: mp.remove("P0", wrong),
     ):
-        with pytest.raises(TraceError, match="test_stored.py.*no name of a data set"):
+        with pytest.raises(TraceError, match="test_stored.py.*not a name of a data set"):
             mp.trace(mp.TraceContext(cluster), use)
 
 
@@ -268,7 +268,7 @@ def deep(depth):
         (lambda: mp.store(3, "x"), "got int"),
         (lambda: mp.store(None, "x"), "got NoneType"),
         (lambda: mp.store([], "x"), "1 to 64 values"),
-        (lambda: mp.store({1: mp.put("P0", 1)}, "x"), "1 is no name"),
+        (lambda: mp.store({1: mp.put("P0", 1)}, "x"), "1 is not a name"),
         (lambda: mp.store([mp.put("P0", 1), mp.put("P1", 1)], "x"), "at different parties"),
         (lambda: mp.load("P9", "x"), "no device or party 'P9'"),
         (lambda: mp.load("P0", "x"), "nothing is known to be stored there"),
@@ -296,7 +296,7 @@ def test_what_a_program_loads_was_there_before_it():
 def test_shares_are_no_values_of_a_party(place):
     with place.session() as host:
         mp.evaluate(host, lambda: mp.store(mp.seal([1.5]), "secret"))
-        with pytest.raises(TraceError, match="no value of P0"):
+        with pytest.raises(TraceError, match="not a value of P0"):
             mp.evaluate(host, lambda: mp.load("P0", "secret"))
 
 

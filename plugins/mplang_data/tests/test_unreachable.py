@@ -76,7 +76,7 @@ def test_a_source_that_is_not_there_costs_no_failed_run(bank, folder):
     assert "data set people cannot be reached" in log
     assert "bank.duckdb" in log  # why, for the owner
     assert "does not count" in log
-    assert "is not what is published" not in log
+    assert "does not match what is published" not in log
 
 
 def probe(cluster):

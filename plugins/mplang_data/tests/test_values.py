@@ -233,7 +233,7 @@ def test_data_with_other_values_is_not_read(tmp_path, source, column, cells):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"town": ["x"]}, "values of 'town', which is no column that is offered"),
+        ({"town": ["x"]}, "values of 'town', which is not a column that is offered"),
         ({"pay": [1]}, r"values: column 'pay' is of the type decimal128\(9, 2\); strings and"),
         ({"sex": []}, "at least one value, and each of them once"),
         ({"sex": ["f", "f"]}, "at least one value, and each of them once"),

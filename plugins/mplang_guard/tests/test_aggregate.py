@@ -146,7 +146,7 @@ def test_floats_that_are_no_numbers_count_as_missing():
 
 
 def test_nobody_is_called_nan():
-    """As null, it is no person, of which there have to be so many."""
+    """As null, it is not a person, of which there have to be so many."""
     people = pa.table({"id": [1.0, 2.0, np.nan], "pay": [1, 2, 4]})
     assert run(people, unit="id", k=2, total=("pay", "sum")) == [{"total": 3}]
     assert run(people, unit="id", k=3, total=("pay", "sum")) == []

@@ -60,9 +60,9 @@ def test_threads_parse_at_once():
 
 
 def test_what_is_refused_leaves_nothing_for_the_next_query():
-    with pytest.raises(AdmissionError, match="no SELECT"):
+    with pytest.raises(AdmissionError, match="not a SELECT"):
         query.parse("CREATE TABLE x (a INT)")
-    with pytest.raises(AdmissionError, match="no SELECT"):
+    with pytest.raises(AdmissionError, match="not a SELECT"):
         query.parse("SELECT (")
     assert alias_of(query.parse(SQL.format(0))) == "c0"
 

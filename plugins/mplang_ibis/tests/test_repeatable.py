@@ -149,7 +149,7 @@ def test_threads_may_run_it(con, text):
         "SELECT count(*) AS n FROM x WHERE " + " AND ".join(["i > (SELECT min(i) FROM y)"] * 70),
         "SELECT i FROM nowhere ORDER BY i",
         "SELECT i FROM x; SELECT 1",
-        "no SQL",
+        "not SQL",
         "WITH RECURSIVE t AS (SELECT 1 AS a UNION SELECT a + 1 FROM t) SELECT sum(a) AS s FROM t",
     ],
 )

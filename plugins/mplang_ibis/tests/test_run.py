@@ -67,7 +67,7 @@ def test_joins(sim, mode):
     assert sorted(map(tuple, (r.values() for r in inner.to_pylist())), key=key) == sorted(
         pairs, key=key
     )
-    rest = [(r["id"], None) for r in SALES if r["shop"] not in ("a", "b")]  # null is no key
+    rest = [(r["id"], None) for r in SALES if r["shop"] not in ("a", "b")]  # null is not a key
     assert sorted(map(tuple, (r.values() for r in outer.to_pylist())), key=key) == sorted(
         pairs + rest, key=key
     )

@@ -130,14 +130,14 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
     ("text", "options", "message"),
     [
         ("SELECT 1 FROM {peopl}", {}, r"line 1 \(SELECT 1 FROM \{peopl\}\): no table is called"),
-        ("SELECT 1 FROM people", {}, r"does not read the table 'people'.* no f-string"),
+        ("SELECT 1 FROM people", {}, r"does not read the table 'people'.* not an f-string"),
         ("SELECT 1 FROM '{people}'", {}, "without quotes"),
         ("SELECT x\nFROM {people}", {}, r"line 1 \(SELECT x\): .*\"x\" not found.*Candidate"),
         ("SELECT age,\nsum(shop) AS s\nFROM {people}", {}, r"line 1 .*GROUP BY"),
         ("SELECT 1\nFROM {people}\nWHER a = 3", {}, r"line 3 \(WHER a = 3\): .*near \"a\""),
         ("SELECT 'ü'\nFROM {people}\nWHER a = 3", {}, r"line 3 \(WHER a = 3\)"),
         ("SELECT 1 AS a FROM {people}; SELECT 2", {}, "2 statements"),
-        ("DELETE FROM {people}", {}, "no SELECT"),
+        ("DELETE FROM {people}", {}, "not a SELECT"),
         ("SELECT [age] AS ages FROM {people}", {}, r"column 'ages' is of DuckDB's type BIGINT\[\]"),
         ("SELECT age, AGE FROM {people}", {}, "names each column once"),
         ("SELECT 1 FROM {people}, shops", {}, "the table 'shops'; declared are people"),
@@ -151,7 +151,7 @@ def test_a_placeholder_is_one_outside_of_texts_and_comments(text, expected):
         ("SELECT 1 FROM\n{people} WHERE", {"dialect": "postgres"}, r"line 2 .*'postgres'"),
         ("SELECT 1 FROM {people}; SELECT 2", {"dialect": "mysql"}, "2 statements"),
         ("SELECT pg_sleep(3) AS x FROM {people}", {"dialect": "postgres"}, "pg_sleep"),
-        ("SELECT 1 FROM {people}, {age}", {"age": 17}, "'age' is no table, but int"),
+        ("SELECT 1 FROM {people}, {age}", {"age": 17}, "'age' is not a table, but int"),
         (b"SELECT 1 FROM {people}", {}, "SQL is a text, got a bytes"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_party_reads_its_own_tables(sim):
         ran(sim, "SELECT age FROM {people}", party="nobody")
     with pytest.raises(TraceError, match="it reads no table"):
         mp.evaluate(sim, lambda: mp.sql("bank", "SELECT 1 AS one"))
-    with pytest.raises(TraceError, match="no name of a table here"):
+    with pytest.raises(TraceError, match="not a name of a table here"):
         mp.evaluate(sim, lambda: mp.sql("bank", "FROM {T}", T=mp.dataset("bank", "people")))
 
 

@@ -121,7 +121,7 @@ SQL = [
     "b AS (SELECT id FROM a GROUP BY CUBE (id, id + 1, id + 2)), "
     "c AS (SELECT id FROM b GROUP BY CUBE (id, id + 1, id + 2)) "
     "SELECT id FROM c GROUP BY CUBE (id, id + 1)",
-    "no SQL",
+    "not SQL",
 ]
 
 

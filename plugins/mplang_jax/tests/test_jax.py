@@ -316,18 +316,18 @@ RECURSION = MAIN.format(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no StableHLO"),
-        ("module {", "no StableHLO"),
+        ("", "not StableHLO"),
+        ("module {", "not StableHLO"),
         ("// " + IDENTITY, "has comments"),
         (IDENTITY.replace("return", '"func\\2Ereturn"'), "has escapes"),
         (IDENTITY + "[" * 200_000, "nests brackets deeper"),
         (
             IDENTITY.replace("tensor<f32>)", "tensor<f32>) -> attributes " * 4000),
-            "no static tensor",
+            "not a static tensor",
         ),
         (MAIN.format(out="tensor<f32>", body="%t = stablehlo.create_token : !t"), "other dialects"),
         (RECURSION, "call each other"),
-        (MAIN.format(out="tensor<?xf32>", body="return"), "no static tensor"),
+        (MAIN.format(out="tensor<?xf32>", body="return"), "not a static tensor"),
         (MAIN.format(out="tensor<f99>", body="return %arg0 : tensor<f32>"), "f99"),
         (MAIN.format(out="tensor<f32>", body="return %arg7 : tensor<f32>"), None),
     ],

@@ -54,7 +54,7 @@ def test_a_wrong_argument_is_refused_with_its_line(arguments, text):
     ("ids", "text"),
     [
         ([1, 2], "columns 'id', 'id': string does not match int64"),
-        ([1.0, 2.0], "double is no type of a key"),
+        ([1.0, 2.0], "double is not a type of a key"),
         ([datetime.date(2020, 1, 1)] * 2, r"string does not match date32\[day\]"),
     ],
 )
@@ -84,7 +84,7 @@ def test_tables_of_one_party_are_refused():
     def program():
         return mp.join(mp.dataset("bank", "t"), mp.dataset("bank", "t"), on="id")
 
-    refused(program, "two tables are those of bank; join these first")
+    refused(program, "two tables are those of bank; join them first")
 
 
 @pytest.mark.parametrize("value", [3, [1, 2], A, None])

@@ -223,14 +223,14 @@ def test_another_form_than_that_which_was_made_does_not_count():
     guards, remarks = by_hand(forms=((*FORM[:3], 49, *FORM[4:]), OTHER))
     assert not any(guards.values())
     assert "not what a party made of a table for it" in remarks
-    with pytest.raises(MPLangError, match="sum of 'pay' is not what its owner tells"):
+    with pytest.raises(MPLangError, match="sum of 'pay' is not what its owner computes"):
         by_hand(forms=(wider, OTHER))
 
 
 def test_a_function_that_the_owner_was_not_asked_for_is_refused():
-    with pytest.raises(MPLangError, match="mean of 'pay' is not what its owner tells"):
+    with pytest.raises(MPLangError, match="mean of 'pay' is not what its owner computes"):
         by_hand_wanted((("mean", 0, "pay"),))
-    with pytest.raises(MPLangError, match="units of 'id' is not what its owner tells"):
+    with pytest.raises(MPLangError, match="units of 'id' is not what its owner computes"):
         by_hand_wanted((("units", 0, "id"),))
 
 

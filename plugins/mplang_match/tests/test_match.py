@@ -91,7 +91,7 @@ def test_values_are_compared_whatever_their_types(name):
         (pa.int64(), pa.string(), "int64 does not match string"),
         (pa.date32(), pa.timestamp("us"), "date32.* does not match timestamp"),
         (pa.timestamp("us"), pa.timestamp("us", "UTC"), "timestamp.us. does not match"),
-        (pa.float64(), pa.float64(), "double is no type of a key"),
+        (pa.float64(), pa.float64(), "double is not a type of a key"),
         (pa.decimal128(5, 0), pa.int64(), "decimal128.* does not match int64"),
     ],
 )

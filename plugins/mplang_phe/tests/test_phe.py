@@ -137,7 +137,7 @@ def test_types_say_how_large_numbers_are(made, bits, scale):
         ("f64", 1.0, 0, "in fixed point"),
         ("f64", 1e30, 20, "62 bits at most"),
         ("f64", math.inf, 20, "limit is how large"),
-        ("i32", OPTIONAL, 3, "nothing behind the point"),
+        ("i32", OPTIONAL, 3, "no fraction, so"),
         ("i32", -5, 0, "limit is how large"),
         ("i32", True, 0, "limit is how large"),
         ("f64", 1.0, -1, "scale is a number of bits"),

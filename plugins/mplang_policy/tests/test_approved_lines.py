@@ -104,7 +104,7 @@ def test_another_function_ends_it(bank):
 def test_a_run_that_tells_no_lines_is_refused(bank):
     run = bank.wants(fn=ran(CELL))
     silent = RunRequest("s", "s-0", replace(run.asked, texts=""), run.inputs)
-    assert "the run does not tell its source lines" in bank.asks(silent)
+    assert "the run does not include its source lines" in bank.asks(silent)
 
 
 def test_whoever_lies_about_lines_runs_what_was_approved_and_nothing_else(bank):
@@ -227,6 +227,6 @@ def test_a_review_shows_each_line_with_its_text(bank):
     assert ["100.py:6", "pay", SUM.strip()] in found.lines()
     assert len(found.lines()) == len({tuple(each) for each in found.lines()})
     told = " ".join(str(found).split())
-    assert "That is what analyst says stands there." in told
+    assert "This text is what analyst claims." in told
     assert f"“{SUM.strip()}”" in told
     assert {"line": "100.py:6", "function": "pay", "text": SUM.strip()} in found.to_dict()["lines"]

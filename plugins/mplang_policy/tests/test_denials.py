@@ -214,7 +214,7 @@ def test_a_program_that_has_a_guard_is_not_told_to_use_one():
 
     rules = RUNS + 'permit (principal, action == Action::"fetch", resource) when { context.k > 9 };'
     _, text = decided(beside_it, rules)
-    assert "what is told here did not go through guard: send on what the guard gives" in text
+    assert "this value did not go through guard: send only what the guard returns" in text
     assert "mp.guard" not in text
 
 

@@ -254,7 +254,7 @@ def test_the_commands_say_what_has_expired(log, tmp_path):
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert "but for 5 that expired, on record, by the rule gate.retention.entries: 365d" in audit(
+    assert "5 of them expired, on record, by the rule gate.retention.entries: 365d" in audit(
         "verify"
     )
     shown = audit("show")

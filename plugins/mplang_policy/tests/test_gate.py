@@ -82,7 +82,7 @@ def test_rules_that_break_shut_the_gate_until_they_are_mended(made, tmp_path):
     gate, run = made(), run_of()
     assert gate.refuses() == ""
     (tmp_path / "bank.cedar").write_text("permit (principal, action, resource) when { x };")
-    with pytest.raises(AdmissionError, match="bank runs nothing until its owner has mended"):
+    with pytest.raises(AdmissionError, match="bank runs nothing until its owner has repaired"):
         gate.decide(run)
     assert "bank.cedar" in gate.refuses()
     (tmp_path / "bank.cedar").unlink()
@@ -167,7 +167,7 @@ def test_nothing_begins_that_cannot_be_recorded(made, tmp_path):
             lambda: gate.put("analyst", "session", "x", 8, "production"),
             lambda: gate.record("fetch", {"value": "session-0.0"}),
         ):
-            with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+            with pytest.raises(AdmissionError, match="until its owner has repaired its log"):
                 way()
         assert "locked" in gate.refuses()
         other.rollback()
@@ -179,7 +179,7 @@ def test_nothing_begins_that_cannot_be_recorded(made, tmp_path):
 def test_a_log_that_cannot_be_read_refuses_a_run(made):
     gate, run = made(), run_of(seen={"shop": f"7:{'b' * 64}"})
     gate.close()
-    with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+    with pytest.raises(AdmissionError, match="until its owner has repaired its log"):
         gate.decide(run)
 
 

@@ -236,7 +236,7 @@ def test_what_could_tell_of_one_person_is_refused(program):
         (grouped_by_person, "column 'city' is computed"),
         (weighted, "its table is not of rows as a data set gives them"),
         (other_unit, "it counts by people.pay, and its unit is id"),
-        (made_up_count, "mp.guard.aggregate, or an op of mp.dp, aggregates a table"),
+        (made_up_count, "mp.guard.aggregate, or an op of mp.dp, computes aggregates"),
     ],
 )
 def test_a_denial_tells_why_a_guard_does_not_count(program, reason):
@@ -383,7 +383,7 @@ def test_rules_are_told_which_part_of_a_number_one_unit_adds(program, told):
     [
         (lambda: total_pay(people()), "max_share= of mp.guard.aggregate leaves them out"),
         (lambda: total_pay(people(), k=5, max_share=0.5), "a larger k= of mp.guard.aggregate"),
-        (lambda: people(), "what it tells is of single rows"),
+        (lambda: people(), "it discloses single rows"),
     ],
 )
 def test_a_refusal_tells_what_can_be_changed(program, hint):

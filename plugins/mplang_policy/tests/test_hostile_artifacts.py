@@ -146,14 +146,14 @@ def shown_by(*command: str) -> str:
 def test_what_is_no_name_is_refused(place, text):
     data = REFUSED[place](text).to_bytes()
     for way in (mp.artifact.load, mp.artifact.inspect, mp.artifact.manifest):
-        with pytest.raises(WireError, match="is no name") as found:
+        with pytest.raises(WireError, match="is not a name") as found:
             way(data)
         check(str(found.value))
 
 
 def test_an_artifact_of_such_a_cluster_is_not_made():
     cluster = mp.ClusterSpec([{"name": TEXTS["a sentence"]}])
-    with pytest.raises(TraceError, match="is no name: expected one word") as found:
+    with pytest.raises(TraceError, match="is not a name: expected one word") as found:
         mp.artifact.make(mp.compile(lambda: mp.constant(1), cluster_spec=cluster))
     check(str(found.value))
 

@@ -189,7 +189,7 @@ def test_an_engine_makes_no_head(parties):
 
 
 def test_no_head_keeps_the_end_of_a_run_off_the_record(parties):
-    """Neither what an engine makes, nor what a peer signs that is no chain of hashes."""
+    """Neither what an engine makes, nor what a peer signs that is not a chain of hashes."""
     bank, shop = parties
     made = ["shop", "run", "1:" + "a" * 64, "", {"x": [float("inf"), "a"]}]
     last = shop.ledger.head
@@ -207,7 +207,9 @@ def test_what_a_peer_says_to_remember_and_nobody_signed_proves_nothing(parties):
         "the log was set back, or bank, or its coordinator, lies: no signature proves it"
     )
     _, why = shop.witness.missing({"bank": "nonsense"})
-    assert why.endswith("what no log has: bank, or its coordinator, lies")  # its engine tells it
+    assert why.endswith(
+        "an impossible head of this party's log: bank, or its coordinator, lies"
+    )  # its engine tells it
 
 
 @pytest.mark.parametrize(

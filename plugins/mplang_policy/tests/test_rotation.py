@@ -77,7 +77,7 @@ def test_what_is_not_in_an_archive_is_missed(folder):
 def test_entries_that_are_removed_at_the_beginning_are_missed(folder):
     with closing(sqlite3.connect(folder / "gate.db")) as file, file:
         file.execute("DELETE FROM log WHERE number <= 20")
-    assert "the entries before 21 were removed, and no rotation tells of it" in wrong(folder)
+    assert "the entries before 21 were removed, and no rotation records it" in wrong(folder)
 
 
 def test_a_count_that_is_changed_after_a_rotation_is_found(folder):
@@ -90,7 +90,7 @@ def test_a_count_that_is_changed_after_a_rotation_is_found(folder):
 def test_an_archive_is_never_overwritten_and_a_short_log_stays(folder):
     (folder / "1.jsonl").write_text("mine")
     with closing(Ledger(folder / "gate.db")) as ledger:
-        with pytest.raises(ConfigError, match="is there already; name a new file"):
+        with pytest.raises(ConfigError, match="exists already; name a new file"):
             rotate(ledger, folder / "1.jsonl", 10)
         assert rotate(ledger, folder / "2.jsonl", 1000) == 0
         with pytest.raises(ConfigError, match=r"cannot write .*No such file"):
@@ -104,7 +104,7 @@ def test_a_file_that_is_no_archive_is_refused(folder):
     for text in ("{}", "[]", "1", "nothing", '{"number": 1}'):
         (folder / "bad.jsonl").write_text(text)
         told = run(folder, "verify", "--archive", folder / "bad.jsonl", ok=False)
-        assert "is no archive of a log" in told
+        assert "is not an archive of a log" in told
 
 
 @pytest.mark.parametrize("body", ['{"spends": [1]}', '{"spends": {"a": 1}}', '{"approval": []}'])

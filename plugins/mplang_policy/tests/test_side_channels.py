@@ -145,7 +145,7 @@ def test_a_size_that_depends_on_data_is_refused(name):
     assert {each.request.context["what"] for each in decision.refused} == {"size"}
     assert "that shop gets plain table<" in text
     assert "(size) at " in text
-    assert "a table's size tells who cannot read it of its rows" in text
+    assert "a table's size discloses its number of rows" in text
     assert "single rows" not in text
     assert decided(SIZES[name], ENCRYPTED + CHANNELS)[0].allowed
     assert "size" in {each.request.context["what"] for each in by_starter(SIZES[name]).refused}

@@ -198,7 +198,7 @@ def test_a_clock_that_was_ahead_is_accepted_by_the_owner_and_on_record(tmp_path)
 def test_a_running_gate_goes_on_once_the_clock_is_accepted(bank, tmp_path):
     with closing(Ledger(tmp_path / "gate.db", lambda: 4e9)) as ahead:
         ahead.add("refusal", {})
-    with pytest.raises(AdmissionError, match="until its owner has mended its log"):
+    with pytest.raises(AdmissionError, match="until its owner has repaired its log"):
         bank.run()
     config = str(bank.folder / "worker.yaml")
     done = CliRunner().invoke(_app(), ["audit", "accept-clock", "-c", config])

@@ -39,7 +39,7 @@ def needs_an_insecure_worker(env):
             os.environ[env] = chosen
             for worker in sim._parties.workers:
                 worker.insecure = False
-            with pytest.raises(PartyError, match="BRPC links are unencrypted") as error:
+            with pytest.raises(PartyError, match="BRPC links are neither") as error:
                 check(sim)
             assert isinstance(error.value.__cause__, AdmissionError)
 

@@ -54,7 +54,7 @@ REASONS = {
     "forms at which libspu fails": r"in the region of a|groups of a batch|a scalar has no slices|"
     r"indices stand in the last|combines two elements|crops nothing",
     "a constant does not fit": r"the constant|constant .* (NaN|infinit|does not fit)",
-    "ops that nobody admits": r"not among the (custom calls|ops) allowed there",
+    "ops that no list admits": r"not among the (custom calls|ops) allowed there",
     "types that SPU lacks": r"has no (element )?type|element type|bf16|f8|i4|i2\b|ui2|ui4",
     "needs a result that is public": r"Concretization|traced array|TracerBool|NonConcrete",
 }

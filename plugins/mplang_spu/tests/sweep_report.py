@@ -134,14 +134,22 @@ def wrong(found: Mapping[Key, Mapping[str, Any]], letters: str) -> str:
 
 
 def table(found: Mapping[Key, Mapping[str, Any]]) -> str:
-    """Return tables by module; functions that come out alike share a row."""
+    """Return tables by module; functions with the same outcomes share a row."""
     modules: dict[str, dict[str, dict[str, list[Mapping[str, Any]]]]] = {}
     for (_, _, _, dtype, name), line in found.items():
         if line["letters"].strip("-"):
-            module = name.partition("(")[0].rpartition(".")[0]
+            module = _module_of(name)
             of = modules.setdefault(module, {}).setdefault(name, {})
             of.setdefault(dtype, []).append(line)
     return "\n".join(_of_module(name, modules[name]) for name in sorted(modules))
+
+
+def _module_of(name: str) -> str:
+    """Return the module whose table has a function: the small ones of SciPy share two."""
+    module = name.partition("(")[0].rpartition(".")[0]
+    if module.startswith("scipy."):
+        return "scipy.stats" if module.startswith("scipy.stats.") else "scipy"
+    return module
 
 
 def _of_module(module: str, of: Mapping[str, Mapping[str, list[Mapping[str, Any]]]]) -> str:
@@ -196,7 +204,7 @@ def write_page(found: Mapping[Key, Mapping[str, Any]]) -> None:
     not_called = {why: names.split() for why, names in sweep_written.NOT_CALLED.items()}
     known = {name for *_, name in found}.union(*not_called.values())
     missing = {each.name for each in sweep_calls.functions()} - known
-    lists = [_list(f"Not called: it {why}", names) for why, names in not_called.items()]
+    lists = [_list(f"Not called: {why}", names) for why, names in not_called.items()]
     lists.append(_list("Not measured", missing))
-    made = f"\n{summary(found)}\n{table(found)}\n{''.join(lists)}\n"
+    made = f"\n{table(found)}\n{''.join(lists)}## Measured cells\n\n{summary(found)}\n"
     PAGE.write_text(text[:start] + made + text[end:], encoding="utf-8")

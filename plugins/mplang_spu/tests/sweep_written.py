@@ -31,14 +31,14 @@ NOT_CALLED: dict[str, str] = {
         nn.get_scaled_dot_general_config random.PRNGKey random.key scipy.linalg.hilbert
         scipy.linalg.pascal scipy.special.bernoulli
     """,
-    "gives no array": """
+    "returns no array": """
         jnp.isscalar jnp.ndim jnp.result_type jnp.shape jnp.size lax.axis_size lax.dce_sink
         lax.dtype random.key_impl
     """,
-    "is between devices, and JAX does not batch it": """
+    "needs several devices, and JAX does not batch it": """
         lax.all_gather_invariant lax.precv lax.psend lax.ragged_all_to_all
     """,
-    "gives a shape that depends on numbers, and JAX does not trace it": "jnp.trim_zeros",
+    "returns a shape that depends on numbers, and JAX does not trace it": "jnp.trim_zeros",
 }
 """Functions that are not called, by the reason: a closed list."""
 

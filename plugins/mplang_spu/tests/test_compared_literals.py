@@ -1,4 +1,4 @@
-"""A literal that is no multiple of the smallest step is compared in a loop: no false alarm."""
+"""A literal that is not a multiple of the smallest step is compared in a loop: no false alarm."""
 
 from __future__ import annotations
 

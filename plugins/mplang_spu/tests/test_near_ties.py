@@ -1,4 +1,4 @@
-"""What SPU takes for a tie is told where float64 does not; what rounding decides is no fault."""
+"""What SPU takes for a tie is told where float64 does not; what rounding decides is not a fault."""
 
 from __future__ import annotations
 

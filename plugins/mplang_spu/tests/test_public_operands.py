@@ -50,7 +50,7 @@ def test_operands_that_differ_at_one_member_end_the_run(protocol, what, channel)
             PartyError, match=r"spu\.run_jax at test_public_operands\.py:\d+"
         ) as told:
             mp.evaluate(sim, program(*values, members=members, protocol=protocol))
-        assert "have other values of what is public to it" in str(told.value)
+        assert "have different values of a public input" in str(told.value)
         assert "public operands" in str(told.value)
         assert told.value.code == "R015"
         mp.evaluate(sim, program(*[ONE] * members, members=members, protocol=protocol))

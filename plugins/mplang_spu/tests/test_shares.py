@@ -188,7 +188,9 @@ def test_a_share_on_its_way_is_refused_as_what_it_is_not():
     share = share_of(X)
     share = replace(share, chunks=share_of(np.ones((300, 400), np.float32)).chunks)
     header, buffers = codec.encode(share.type, share)
-    with pytest.raises(WireError, match=r"what came is no spu.share<f32\[3, 4\].*: its data"):
+    with pytest.raises(
+        WireError, match=r"what came is not of type spu.share<f32\[3, 4\].*: its data"
+    ):
         codec.decode(share.type, header, buffers)
     for header in (
         {},
@@ -197,7 +199,7 @@ def test_a_share_on_its_way_is_refused_as_what_it_is_not():
         {"storage": share.storage, "more": 1},
         {"storage": share.storage, "unreduced": 1},
     ):
-        with pytest.raises(WireError, match="what came is no .*: it says"):
+        with pytest.raises(WireError, match="what came is not of type .*: it says"):
             codec.decode(share.type, header, buffers)
 
 

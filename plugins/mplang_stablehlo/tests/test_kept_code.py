@@ -87,7 +87,7 @@ def test_what_xla_does_not_load_is_dropped_and_compiled(kept):
     assert kept.why[0].startswith("XLA does not load it")
     kept[key] = b"nothing that was compressed"
     assert np.array_equal(compiled(fn, X)(X)[0], want[0])
-    assert kept.why[1:] == ["it is no compressed code"]
+    assert kept.why[1:] == ["it is not compressed code"]
 
 
 def other_jax(monkeypatch):

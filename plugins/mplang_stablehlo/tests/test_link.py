@@ -163,7 +163,7 @@ def test_code_that_is_none_is_refused_at_its_own_line(text):
     head = "module @main {\n  func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {\n"
     _, second = (op for op in good.graph.walk() if op.opcode == "jax.run")
     second.attrs = {**second.attrs, "code": pack(head + text)}
-    with pytest.raises(PartyError, match="it is no StableHLO") as failure:
+    with pytest.raises(PartyError, match="it is not StableHLO") as failure:
         run(good, np.float32(1), mode="launch")
     assert failure.value.location == str(second.location)
 

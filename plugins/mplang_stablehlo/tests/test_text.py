@@ -78,10 +78,10 @@ def test_what_is_no_signature(main):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no StableHLO"),
-        ("module {\n", "no StableHLO"),
-        ("module @main {\n  func.func public @f() {\n", "no StableHLO"),
-        ("module @main attributes {mhlo.num_replicas = 2 : i32} {\n", "no StableHLO"),
+        ("", "not StableHLO"),
+        ("module {\n", "not StableHLO"),
+        ("module @main {\n  func.func public @f() {\n", "not StableHLO"),
+        ("module @main attributes {mhlo.num_replicas = 2 : i32} {\n", "not StableHLO"),
         ("#a = 1\n" + module(")"), "has aliases"),
         (module(")") + "// a comment", "has comments"),
         (module(")").replace("return", '"func\\2Ereturn"'), "has escapes"),

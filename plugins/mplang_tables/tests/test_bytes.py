@@ -150,7 +150,7 @@ def offsets(*values):
     ],
 )
 def test_what_is_no_such_table_is_refused(kind, header, buffers):
-    with pytest.raises(WireError, match="what came is no table"):
+    with pytest.raises(WireError, match="what came is not of type table"):
         decode(kind, header, buffers)
 
 

@@ -125,7 +125,9 @@ def test_money_and_dates_are_what_python_and_numpy_count(sim):
     ],
 )
 def test_what_is_no_whole_number_of_a_unit_is_refused_without_telling_it(sim, cell, kind, unit):
-    with pytest.raises(PartyError, match="column 'c' has values that are no whole number") as error:
+    with pytest.raises(
+        PartyError, match="column 'c' has values that are not a whole number"
+    ) as error:
         mp.evaluate(sim, counted([cell], kind, unit))
     assert re.search(r"table_programs\.py:\d+.*table\.to_integers", str(error.value))
     assert "777" not in str(error.value)
@@ -152,7 +154,9 @@ def test_numbers_that_are_none_of_a_type_are_refused_without_telling_them(sim, n
         x = at("P0", table({"c": [number]}))
         return at("P0", from_integers, x, column="c", unit=unit, type=kind)
 
-    message = re.escape(f"column 'c' has numbers that, in the unit '{unit}', are none of the type")
+    message = re.escape(
+        f"column 'c' has numbers that, in the unit '{unit}', are outside of the type"
+    )
     with pytest.raises(PartyError, match=message) as error:
         mp.evaluate(sim, program)
     assert str(abs(number)) not in str(error.value)
@@ -356,9 +360,7 @@ def test_numbers_are_cast_where_they_stay_what_they_are(sim, number, kind, fits)
         assert str(found.schema.field("c").type) == kind
         np.testing.assert_array_equal(found.column("c").to_numpy(), [number])
         return
-    with pytest.raises(
-        PartyError, match=f"column 'c' has numbers that are none of the type {kind}"
-    ):
+    with pytest.raises(PartyError, match=f"column 'c' has numbers outside of the type {kind}"):
         mp.evaluate(sim, program)
 
 

@@ -198,20 +198,20 @@ def test_later_changes_of_the_frame_do_not_reach_the_value(sim):
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (pd.DataFrame({"a": [1, "x"]}), "this is no table: .*column a"),
+        (pd.DataFrame({"a": [1, "x"]}), "this is not a table: .*column a"),
         (pd.DataFrame({"a": [{"b": 1}]}), "column 'a' is of the type 'struct<b: int64>'"),
         (pd.DataFrame(), "1 to 4096 columns, got 0"),
         (pd.DataFrame([[1, 2]], columns=["a", "A"]), "two columns are called 'A'"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "this is no table: Duplicate column names"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "this is not a table: Duplicate column names"),
         (pa.table({"a": pa.array([1], pa.duration("s"))}), "'a' is of the type 'duration"),
         (pa.table({"a": pa.array([1], pa.timestamp("s", "Europe/Rome"))}), "tz=Europe/Rome"),
-        (pa.table({"a\0": [1]}), "no name of a column"),
+        (pa.table({"a\0": [1]}), "not a name of a column"),
         (pa.table({"a" * 70_000: [1]}), "names of a table's columns have at most 65536 characters"),
         (pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")), "an index is called as a column"),
-        (pd.DataFrame({"a": [None]}), "nothing is in it; give it a type, as by astype"),
+        (pd.DataFrame({"a": [None]}), "it is empty; give it a type, as by astype"),
         (pd.DataFrame({"a": pd.to_datetime(["2020"]).tz_localize("Europe/Rome")}), "tz_convert"),
-        (pd.DataFrame({"a": np.array([2**63], object)}), "this is no table"),
-        (pd.Series(["x", "y"]), "Series is no tensor.*strings and dates are columns of tables"),
+        (pd.DataFrame({"a": np.array([2**63], object)}), "this is not a table"),
+        (pd.Series(["x", "y"]), "Series is not a tensor.*strings and dates are columns of tables"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_column(host, data, text):
@@ -223,7 +223,7 @@ def test_what_has_a_schema_and_no_rows_is_no_table(sim):
     class LazyFrame:
         schema = "a: int64"
 
-    with pytest.raises(TraceError, match="LazyFrame is no tensor"):
+    with pytest.raises(TraceError, match="LazyFrame is not a tensor"):
         put(sim, LazyFrame())
 
 

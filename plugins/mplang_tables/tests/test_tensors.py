@@ -93,7 +93,7 @@ def test_another_number_of_rows_is_refused(sim, mode, count):
         (lambda: at("P0", from_tensor, mp.put("P0", [[1, 2]]), columns=("a", "A")), "two columns"),
         (lambda: at("P0", from_tensor, mp.put("P0", [[1]]), columns=(1,)), "named by strings"),
         (lambda: at("P0", from_tensor, mp.put("P0", [[1j]]), columns=("a",)), "no place for c128"),
-        (lambda: at("P0", table({"a": [1], "b": [1, 2]})), "no table"),
+        (lambda: at("P0", table({"a": [1], "b": [1, 2]})), "not a table"),
         (lambda: at("P0", table({"a": [[1]]})), "'a' is of the type 'list<"),
         (lambda: at("P0", table({"a": [None]})), "'a' is of the type 'null'"),
         (lambda: at("P0", table({})), "1 to 4096 columns"),
@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_refused_while_tracing(sim, program, message):
 
 def test_a_literal_of_another_type_than_it_says_is_refused(sim):
     wrong = {"rows": 1, "data": (b"", b"12345"), "type": KIND}
-    with pytest.raises(PartyError, match=r"table\.literal: the data is no table"):
+    with pytest.raises(PartyError, match=r"table\.literal: the data is not of type table"):
         mp.evaluate(sim, lambda: at("P0", literal, **wrong))
 
 

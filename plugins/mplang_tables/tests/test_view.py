@@ -126,7 +126,7 @@ def test_every_type_is_shown():
 
 def test_what_mp_put_takes_is_shown_and_nothing_else():
     assert "Ann" in str(view(pd.DataFrame({"name": ["Ann"]})))
-    with pytest.raises(TypeError, match="this is no table"):
+    with pytest.raises(TypeError, match="this is not a table"):
         view([1, 2])
 
 
@@ -177,7 +177,7 @@ def test_other_values_show_their_text(sim):
     with mp.with_ctx(sim):
         x = mp.put("P0", [1, 2])
     assert "i64[2] at P0" in x._repr_html_()
-    with pytest.raises(TypeError, match=r"test_view\.py:\d+: .*i64\[2\].* is no table"):
+    with pytest.raises(TypeError, match=r"test_view\.py:\d+: .*i64\[2\].* is not a table"):
         view(x)
 
 

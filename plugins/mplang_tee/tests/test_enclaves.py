@@ -346,7 +346,7 @@ def test_a_sealed_value_is_opened_where_it_was_sealed_for(sim):
 def test_who_has_it_must_be_known():
     """Nobody could verify the enclave for a value whose owner is known only when it runs."""
     kind = mp.MPType(F64, None)
-    with pytest.raises(TraceError, match="known only at run time, so nobody can verify"):
+    with pytest.raises(TraceError, match="known only at run time, so no party can verify"):
         traced(lambda x: mp.seal(x, to="T"), kind)
 
 
@@ -361,10 +361,11 @@ def test_two_devices_at_one_party_are_two_enclaves():
 
 
 @pytest.mark.parametrize(
-    ("provider", "match"), [("tdx", "this worker is no enclave"), ("simulated", "proves nothing")]
+    ("provider", "match"),
+    [("tdx", "this worker is not an enclave"), ("simulated", "proves nothing")],
 )
 def test_only_who_is_insecure_takes_a_simulated_enclave(provider, match, monkeypatch):
-    """A backend without native processes is no simulator for that."""
+    """A backend without native processes is not a simulator for that."""
 
     class Careful(ObservedWorker):
         def __init__(self, *args, **options):

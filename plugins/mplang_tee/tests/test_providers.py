@@ -281,7 +281,7 @@ def test_a_machine_that_has_started_something_else_is_refused(own_machine: Machi
     expected, maker = tpm.expects(**own_machine.expected), tpm.makes(**own_machine.maker)
     assert tpm.verify(expected, tpm.quote(maker, REPORT), REPORT, NOW).registers[f"pcr{PCR}"]
     own_machine.extend(hashlib.sha256(b"another program").hexdigest())
-    with pytest.raises(ValueError, match="the machine has started something else"):
+    with pytest.raises(ValueError, match="the machine booted other software"):
         tpm.verify(expected, tpm.quote(maker, REPORT), REPORT, NOW)
 
 

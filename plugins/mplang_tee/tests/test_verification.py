@@ -235,7 +235,7 @@ def test_what_asks_it_wrongly_does_not_end_it(quoted, tmp_path):
 
 def test_a_worker_that_is_no_enclave(monkeypatch):
     monkeypatch.setattr(quoting, "_asked", None)
-    with pytest.raises(KernelError, match="is no enclave"):
+    with pytest.raises(KernelError, match="is not an enclave"):
         quoting.ask_for_quote("tpm", bytes(64))
 
 

@@ -378,14 +378,14 @@ CAUGHT = {
     "TestTopLevel::test_what_is_refused_in_a_branch": "fault_top_level does not refuse a program",
     "TestText::test_every_program": "fault_text gives no list of texts",
     "TestFailingCheck::test_every_program": "fault_fails fails for a valid program",
-    "TestNoModel::test_its_fields": "fault_no_model is no StrictModel",
+    "TestNoModel::test_its_fields": "fault_no_model is not a StrictModel",
     "TestNoModel::test_what_is_refused": "fault_no_model does not refuse a program",
     "TestOpenDevice::test_no_way_out": "a FAULT lets values out without mp.reveal",
     "TestOpenToAnother::test_no_way_out": 'Transfer("FAULT_OTHER", "FAULT_PLAIN", …',
     "TestOpenDevice::test_what_is_protected": "the host fetches a value that is on a FAULT",
     "TestOpenDevice::test_who_learns": "the way into a FAULT discloses what is put there",
     "TestMoney::test_it_comes_back_from_its": "does not come back from its parameters",
-    "TestMoney::test_equal_types": "Money has an equality of its own",
+    "TestMoney::test_equal_types": "Money defines its own equality",
 }
 
 

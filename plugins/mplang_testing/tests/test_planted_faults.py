@@ -399,4 +399,4 @@ def test_a_table_that_would_be_a_literal(run):
         'Sample("fault.op", X)', 'Sample("fault.op", pyarrow.table({"a": [1]}))'
     )
     pytest.importorskip("pyarrow")
-    run(source).stdout.fnmatch_lines(["*TypeError: a Table is no literal: *Of(mp.TableType(*"])
+    run(source).stdout.fnmatch_lines(["*TypeError: a Table is not a literal: *Of(mp.TableType(*"])

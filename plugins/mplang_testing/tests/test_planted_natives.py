@@ -142,7 +142,7 @@ CAUGHT = {
     "Methods": ("wrong_calls_are_refused", "with a method that there is not"),
     "Errors": ("wrong_calls_are_refused", "AssertionError"),
     "Runs": ("what_a_run_left_is_of_no_other_run", "amid a run, for another one"),
-    "Answers": ("right_calls_are_answered", "is no plain data"),
+    "Answers": ("right_calls_are_answered", "is not plain data"),
     "Waits": ("a_call_that_lacks_a_field_is_no_crash", "KeyError: 'as'"),
 }
 

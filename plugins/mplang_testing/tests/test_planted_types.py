@@ -94,7 +94,7 @@ class Piece(bytes):
     [
         ({"params": "(self.size, 'red')"}, "its_parameters", "does not come back from its param"),
         ({"params": "(self.size, 'red')"}, "text_and_bytes", "does not come back from its text"),
-        ({"params": "(self.size, 'red')"}, "equal_types", "has an equality of its own"),
+        ({"params": "(self.size, 'red')"}, "equal_types", "defines its own equality"),
         ({"frozen": "eq=True, unsafe_hash=True"}, "frozen", "expected: it is a frozen dataclass"),
         ({"mismatch": "return None"}, "from_others", "takes a NoneType for its value"),
         ({"encode": '{"size": len(value)}, [value[::-1]]'}, "values_come", "does not survive its"),

@@ -14,7 +14,7 @@ FORGED = "\n2026-01-01 00:00:00,000 ERROR bob mplang.http.front: forged\r\x1b[31
 
 
 class PanicError(BaseException):
-    """Error as libraries in Rust raise it, which is no Exception."""
+    """Error as libraries in Rust raise it, which is not an Exception."""
 
 
 def _private(x, kind):

@@ -83,7 +83,7 @@ def test_a_peer_is_taken_away_and_added_while_all_run(cluster):
         try:
             exchanged(host)
         except RunError as error:
-            return "bob is no peer of alice" in str(error)
+            return "bob is not a peer of alice" in str(error)
         return False
 
     with mp.connect("http", cluster.spec, tls=cluster.tls) as host:

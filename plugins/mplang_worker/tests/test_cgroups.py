@@ -111,7 +111,7 @@ def test_an_engine_that_is_killed_otherwise_is_told_so(cluster, host, other):
     act(host, "pass")
     (engine,) = set(engines_of(cluster.workers[0].pid)) - {other}
     os.kill(engine, signal.SIGKILL)
-    assert "ended by SIGKILL; what it held is lost" in ended(host, "pass")
+    assert "ended by SIGKILL; its values are lost" in ended(host, "pass")
 
 
 # -- who can change them

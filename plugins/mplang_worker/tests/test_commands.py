@@ -304,7 +304,7 @@ def test_what_is_there_is_not_overwritten(tmp_path, here):
     (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]\n")
     code, errors = here("up", "-n", 1)
     assert code == 1
-    assert "cluster.yaml is there already" in errors
+    assert "cluster.yaml exists already" in errors
     assert here("keygen", "certs", "alice", "bob")[0] == 0
     before = (tmp_path / "certs" / "ca.pem").read_bytes()
     code, errors = here("keygen", "certs", "carol")
@@ -321,7 +321,7 @@ def test_the_certificate_of_another_is_told_at_once(tmp_path, here):
     (tmp_path / "alice.yaml").write_text(f"name: alice\ntls: certs/bob\n{OTHERS}")
     code, errors = here("worker", "--config", "alice.yaml")
     assert code == 1
-    assert "is of 'bob', so nobody would take this worker for alice" in errors
+    assert "is of 'bob', so peers would not accept this worker as alice" in errors
 
 
 def test_the_wrong_scheme_is_told(tmp_path, here, five_workers):

@@ -220,7 +220,7 @@ def test_memory_has_a_limit(host, other, code):
 
 
 def test_memory_that_no_limit_of_the_kernel_counts(host, other, cluster, files):
-    """Shared memory is no data of a process; the front sees it."""
+    """Shared memory is not data of a process; the front sees it."""
     before = crashes(cluster, files)
     found = ended(
         host,
@@ -246,7 +246,7 @@ threading.Event().wait()
 def test_an_engine_that_ends_itself(host, other, cluster, files):
     before = crashes(cluster, files)
     found = ended(host, "ctypes.string_at(0)")
-    assert "the engine of worker alice ended by SIGSEGV; what it held is lost" in found
+    assert "the engine of worker alice ended by SIGSEGV; its values are lost" in found
     assert crashes(cluster, files) == before + 1
     assert act(host, "pass") == 0  # in a new one
     assert "ended by signal 40" in ended(host, "os.kill(os.getpid(), 40); signal.pause()")

@@ -82,7 +82,7 @@ def test_a_folder_that_is_open_to_others_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="others may use .*mode 755"):
         listen(ControlConfig(path=str(tmp_path / "open" / "socket")))
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match="no folder of the worker's user"):
+    with pytest.raises(ConfigError, match="not a folder of the worker's user"):
         listen(ControlConfig(path=str(tmp_path / "link" / "socket")))
 
 

@@ -54,10 +54,10 @@ def test_a_worker_is_in_production_by_default_and_a_local_cluster_in_development
 
 
 def test_production_takes_whole_programs_and_data(host):
-    """Launch mode, eager put and fetch: data is no program. What was put is no result."""
+    """Launch mode, eager put and fetch: data is not a program. What was put is not a result."""
     with mp.with_ctx(host):
         small, large = mp.put("P0", np.int64([1, 2])), mp.put("P1", np.arange(10_000))
-    with pytest.raises(RunError, match="it was put, or kept by mp.keep, and is no result"):
+    with pytest.raises(RunError, match="it was put, or kept by mp.keep, and is not a result"):
         mp.fetch(host, large)
     moved, theirs = mp.evaluate(host, lambda x, y: (mp.put("P1", x), y), small, large)
     np.testing.assert_array_equal(mp.fetch(host, moved), [1, 2])

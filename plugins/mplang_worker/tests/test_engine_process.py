@@ -77,7 +77,7 @@ def test_a_call_while_an_engine_ends_is_told_how_it_ended(lost):
         await stays_async(lambda: not during.done(), 0.01)
         child.gone.set()
         for call in (before, during):
-            with pytest.raises(RequestError, match="ended by SIGKILL; what it held is lost"):
+            with pytest.raises(RequestError, match="ended by SIGKILL; its values are lost"):
                 await call
 
     lost(test)

@@ -244,7 +244,7 @@ def test_a_host_that_is_killed(short_lease, tmp_path):
             pause(rng.uniform(0, 0.5), "it is killed at a random moment")
             coordinator.kill()
         for log in told:  # not by a request, which would renew the lease
-            log.wait_for(f"closed: nothing was heard of the coordinator for {LEASE:g} s")
+            log.wait_for(f"closed: the coordinator was silent for {LEASE:g} s")
     with mp.connect("http", cluster.spec) as host:
         works(host)
 

@@ -106,7 +106,7 @@ def test_heads_of_messages_count_as_what_they_take():
         return listener.reason
 
     assert reason_of(2, keep=True) == "the connection ended"
-    assert reason_of(20, keep=True) == "it sent what is not taken"
+    assert reason_of(20, keep=True) == "it sent an unexpected message"
     assert (
         reason_of(20, keep=False) == "the connection ended"
     )  # what is dropped gives its room back
@@ -138,7 +138,7 @@ def test_a_run_is_permitted_once_and_its_head_told_once_while_the_peer_is_in_it(
     link = Link(Cut(data, 0), "peer", listener, max_message=1 << 24, max_waiting=1 << 25)
     while listener.reason is None:
         link._read()
-    assert (listener.reason == "it sent what is not taken") is ends
+    assert (listener.reason == "it sent an unexpected message") is ends
     assert ends or (OPENED.run, b"h" * 5) in listener.got
 
 

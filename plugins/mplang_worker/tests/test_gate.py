@@ -226,7 +226,7 @@ def test_a_broken_rule_shuts_the_gate_until_it_is_mended(workers, host):
     workers.write("shop", PERMIT_ALL + "forbid (principal, action, resource) when { x };")
     try:
         told = refused(host, sales)
-        assert "shop runs nothing until its owner has mended its rules" in told
+        assert "shop runs nothing until its owner has repaired its rules" in told
         rows = {row["name"]: row for row in cluster_status(workers.cluster.spec)}
         assert [rows[name]["gate"] for name in NAMES] == ["open", "shut", "open"]
         assert [bool(rows[name]["why"]) for name in NAMES] == [False, True, False]
@@ -283,7 +283,7 @@ def test_a_value_whose_label_is_forgotten_is_not_told(workers, host):
     mp.evaluate(host, many)
     refused(host, tell, kept)
     for name in ("bank", "shop"):  # the host is told as soon as one of them refuses
-        wait_until(lambda name=name: "is not known any more" in workers.last_refusal(name))
+        wait_until(lambda name=name: "are no longer known" in workers.last_refusal(name))
 
 
 def test_no_process_stays_of_sessions_that_end_while_they_start(workers, host):

@@ -44,7 +44,7 @@ def artifact(request):
 def test_a_program_that_is_too_involved_is_refused_by_each_worker(bank, artifact):
     with bank.connect() as host, pytest.raises(MPLangError) as found:
         artifact.run(host)
-    assert "is too involved to be told" in str(found.value)
+    assert "is too complex to compute" in str(found.value)
     assert f"more than {MAX_EFFORT:,} steps" in str(found.value)
     with bank.connect("other") as other:
         assert mp.fetch(other, mp.evaluate(other, lambda: mp.put("P1", mp.constant(7)))) == 7

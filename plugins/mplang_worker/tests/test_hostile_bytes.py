@@ -1,4 +1,4 @@
-"""Bytes that are no request, or another one to another reader, are rejected and do no harm."""
+"""Bytes that are not requests, or another one to another reader, are rejected and do no harm."""
 
 from __future__ import annotations
 

@@ -206,7 +206,9 @@ def test_a_routine_of_lapack_gets_nothing_else(tls_host, target):
             tls_host, run_on_xla(text), match=f"XLA cannot run custom_call @{target}: its results"
         )
     for text in wrong:
-        refused(tls_host, run_on_xla(text), match="XLA cannot run|no StableHLO|no static tensor")
+        refused(
+            tls_host, run_on_xla(text), match="XLA cannot run|not StableHLO|not a static tensor"
+        )
 
 
 F32, C64 = "tensor<1000xf32>", "tensor<1000xcomplex<f32>>"
@@ -269,16 +271,16 @@ def chain(depth: int, calls: int = 1) -> str:
 SELF = f"%0 = call @main(%arg0) : ({F32}) -> {F32}\n    return %0 : {F32}"
 
 FATAL = {
-    "less or equal": (sort(compare("LE")), "no strict order"),
-    "less or equal, stable": (sort(compare("LE"), stable=True), "no strict order"),
-    "not equal": (sort(compare("NE")), "no strict order"),
-    "less or else equal": (sort(EITHER), "no strict order"),
-    "with itself": (sort(compare("LT", "%x", "%x")), "no strict order"),
+    "less or equal": (sort(compare("LE")), "not a strict order"),
+    "less or equal, stable": (sort(compare("LE"), stable=True), "not a strict order"),
+    "not equal": (sort(compare("NE")), "not a strict order"),
+    "less or else equal": (sort(EITHER), "not a strict order"),
+    "with itself": (sort(compare("LT", "%x", "%x")), "not a strict order"),
     "with a constant": (
         sort("%k = stablehlo.constant dense<0.0> : tensor<f32>\n" + compare("LT", "%x", "%k")),
-        "no strict order",
+        "not a strict order",
     ),
-    "always": (sort("%c = stablehlo.constant dense<true> : tensor<i1>"), "no strict order"),
+    "always": (sort("%c = stablehlo.constant dense<true> : tensor<i1>"), "not a strict order"),
     "less than nothing": (window("-600, -600", 1, 1, 0), "-200 wide"),
     "spread far": (window("0, 0", 1, 1 << 40, 999 * (1 << 40) + 1), "too large|at most"),
     "calls in circles": (module([F32], [F32], SELF), "'main'.* call each other"),
@@ -296,7 +298,7 @@ FATAL = {
             f" stablehlo.return %t : tensor<i1>\n }} do {{\n stablehlo.return\n }}\n"
             f" return %arg0 : {F32}",
         ),
-        "never ends|no StableHLO",
+        "never ends|not StableHLO",
     ),
     "too large": (
         module(
@@ -325,7 +327,7 @@ FATAL = {
             f'    %1 = stablehlo.convert %0 : (tensor<1000xf32, "x">) -> {F32}\n'
             f"    return %1 : {F32}",
         ),
-        "an encoding|no StableHLO",
+        "an encoding|not StableHLO",
     ),
     "lengths of a transform": (
         module(

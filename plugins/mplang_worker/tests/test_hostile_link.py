@@ -322,7 +322,7 @@ RUBBISH = {
     "a huge body": OPEN + announced(1 << 62),
     "more than is allowed": OPEN + announced(33 * MB),
     "a run that it is not in": frame(Kind.MESSAGE, b"s/x", HEAD, 4) + b"1234",
-    "a key that is no text": frame(Kind.OPEN, b"\xff\xfe"),
+    "a key that is not text": frame(Kind.OPEN, b"\xff\xfe"),
     "a head of another size": OPEN + frame(Kind.MESSAGE, b"r/x", HEAD, 5) + b"12345",
     "a head nested deep": OPEN + frame(Kind.MESSAGE, b"r/x", b"\x91" * 10_000, 4) + b"1234",
     "a piece of nothing": frame(Kind.CHUNK, size=4, stream=9) + b"1234",

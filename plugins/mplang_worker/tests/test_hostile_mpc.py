@@ -95,13 +95,13 @@ def unharmed(workers):
 
 
 PLACES = (
-    r"(; party \w+(, party \w+)* ((is|are) not observable, so no op of theirs is told"
+    r"(; party \w+(, party \w+)* ((is|are) not observable, so their ops are unknown"
     r"|(was|were) in spu\.run_jax at \w+\.py:\d+ then))*"
 )
 WHY = (
     r"the reason is in that party's log, at log_level: debug",
     r"party {rank} waited {wait:g} s for a message from party [{others}], which is not known to be "
-    r"at work; timeouts\.message of workers, or timeout= of mp\.connect, sets for how long"
+    r"at work; timeouts\.message of workers, or timeout= of mp\.connect, sets the limit"
     rf"{PLACES}",
     r"party {rank} has lost its link to the MPC process of party [{others}] \(\w+\): [\w ]+"
     rf"{PLACES}",
@@ -128,7 +128,7 @@ def told_exactly(members, error) -> None:
     named = re.findall(r"; (party \w+(?:, party \w+)*) ", str(error))
     found = [NAMES.index(each) for text in named for each in re.findall(r"party (\w+)", text)]
     assert len(set(found)) == len(found), error
-    # one that is no member has no op, and who has ended well is not named
+    # one that is not a member has no op, and who has ended well is not named
     assert set(found) <= set(range(len(NAMES))) - {error.rank}, error
 
 

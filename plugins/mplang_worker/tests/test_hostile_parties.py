@@ -64,7 +64,7 @@ def test_a_share_that_is_none_of_its_type(tls_host, tls_logs, protocol, count):
         log = LogReader(tls_logs / "alice.log")
         with pytest.raises(PartyError, match=SENT):
             mp.evaluate(tls_host, with_corrupted_share(protocol, seed), mode="launch")
-        log.wait_for(r"what came is no spu\.share<.*: it")
+        log.wait_for(r"what came is not of type spu\.share<.*: it")
 
 
 MIXES = [

@@ -164,7 +164,7 @@ def test_a_worker_with_such_a_source_does_not_start(files, data, supply, outside
     supply(VIEWS[view])
     try:
         with (
-            pytest.raises(ConfigError, match="field 'data.prices': 'prices' reads what is not in"),
+            pytest.raises(ConfigError, match="field 'data.prices': 'prices' reads from outside of"),
             LocalCluster(["bank"], tls=files, data={"bank": data["bank"]}, mode="production"),
         ):
             pass

@@ -77,6 +77,6 @@ def test_the_doctor_tells_of_an_insecure_worker(tmp_path):
 
     (row,) = told("insecure: true\n")
     assert row["status"] == "failed"
-    told_of_network = "MPC processes whose native services say so keep the calls of the network"
+    told_of_network = "MPC processes whose native services declare it use the network"
     assert told_of_network in row["detail"]
     assert told("") == []

@@ -17,11 +17,11 @@ SECRET = "31415926"
 WITHHELD = "the reason is in that party's log, at log_level: debug"
 WAITED = (
     "party 0 waited 5 s for a message from party 1, which is not known to be at work; "
-    "timeouts.message of workers, or timeout= of mp.connect, sets for how long"
+    "timeouts.message of workers, or timeout= of mp.connect, sets the limit"
 )
 OVERDUE = (
     "party 0 waited for a message from party 1 until the run had taken 900 s; timeouts.job of "
-    "workers sets for how long"
+    "workers sets the limit"
 )
 LOST = "party 0 has lost its link to the MPC process of party 1 (bob): the connection ended"
 
@@ -91,7 +91,7 @@ def test_why_the_run_was_aborted_is_told_as_the_engine_knows_it(fails):
 )
 def test_no_other_text_of_the_transport_is_told(fails, kind, text):
     found = fails(kind, text)
-    assert isinstance(found, CommError)  # that it is no op's failure stays as it was
+    assert isinstance(found, CommError)  # that it is not an op's failure stays as it was
     assert (type(found).__name__, str(found)) == (kind, WITHHELD)
     assert Failure.public(found).text == WITHHELD
 

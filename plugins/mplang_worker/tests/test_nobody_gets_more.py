@@ -134,11 +134,11 @@ def noise_in_a_loop():
 PROGRAMS = {
     another_data_set: '"reads"',
     another_column: "not among them: people.note",
-    rows: "mp.guard.aggregate, or an op of mp.dp, aggregates a table",
+    rows: "mp.guard.aggregate, or an op of mp.dp, computes aggregates",
     a_group_under_k: "context.k >= 20 (k is 19)",
     one_persons_pay: "column 'pay' is computed",
     a_case_before: "column 'pay' is computed",
-    a_made_up_count: "mp.guard.aggregate, or an op of mp.dp, aggregates a table",
+    a_made_up_count: "mp.guard.aggregate, or an op of mp.dp, computes aggregates",
     compiled_code_before: "its table is not of rows as a data set gives them",
     duplicates_for_persons: "its table is not of rows as a data set gives them",
     a_row_a_thousand_times: "its table is not of rows as a data set gives them",
@@ -220,7 +220,7 @@ def test_a_fetch_of_what_is_no_result(approvals, host):
     assert raw_of(bank, "other").ask("GET", path).status == 404  # of another coordinator
     entries = [each for each in bank.log()[before:] if each.kind != "end"]
     assert [each.kind for each in entries] == ["refusal"]
-    assert "is no result of a program" in entries[-1].body["why"]
+    assert "is not a result of a program" in entries[-1].body["why"]
 
 
 def keep_here():

@@ -156,5 +156,5 @@ def test_a_failure_says_of_whom_nothing_is_told():
     states = [PartyState(), PartyState("running", observable=False), PartyState("running")]
     failures = [(0, AbortedError("a")), (1, AbortedError("b")), (2, AbortedError("c"))]
     assert list(party_locations(failures, states, 0)) == [
-        "party 1 is not observable, so no op of theirs is told"
+        "party 1 is not observable, so their ops are unknown"
     ]

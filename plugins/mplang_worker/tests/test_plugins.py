@@ -234,7 +234,7 @@ def test_facts_that_no_worker_tells(change):
 def test_a_catalogue_that_no_worker_tells_is_that_of_a_name(data):
     facts = [WorkerFacts.read(name, FACTS) for name in ("alice", "bob")]
     facts[1] = WorkerFacts.read("bob", FACTS | {"data": data})
-    with pytest.raises(ConfigError, match="bob tells no catalogue of data sets"):
+    with pytest.raises(ConfigError, match="bob sent no catalogue of data sets"):
         known_data(facts)
 
 

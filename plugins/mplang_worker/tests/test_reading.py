@@ -299,7 +299,7 @@ def test_a_hostile_frame_ends_its_own_link_and_the_reader_is_told(party, pool):
     waiting = waits(comm, pool, 1, 0)
     hostile.sendall(frame(Kind.MESSAGE, b"other/0", pack(True)[0]))  # of a run that it is not in
     text = error_of(waiting, CommError)
-    assert "party 1 (node1): it sent what is not taken" in text
+    assert "party 1 (node1): it sent an unexpected message" in text
     assert comm._links.get("node1") is None
     assert comm._links.get("node2") is not None
 

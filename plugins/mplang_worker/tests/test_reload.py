@@ -128,7 +128,7 @@ def test_a_changed_file_counts_without_a_signal(owner, files):
         mp.evaluate(other, lambda: mp.constant(1))
         since = len(owner.log)
         owner.change(coordinators=["host"])
-        owner.wait_for("other is no coordinator here any more", since)
+        owner.wait_for("other is no longer a coordinator here", since)
         with pytest.raises(RunError):
             mp.evaluate(other, lambda: mp.constant(1))
     assert owner.status()["failures"]
@@ -157,9 +157,9 @@ def test_data_sets_and_readers_are_added_and_taken_away(owner, files):
     [
         ({"data": {"gone": {"source": "parquet:/gone", "columns": {"x": "int64"}}}}, "  gone:", ""),
         ({"quotas": {"jobs": -1}}, "  jobs: -1", "greater than 0"),
-        ({"port": 1}, "port: 1", "it counts from a restart of the worker only"),
-        ({"sink": None}, "sink: null", "it counts from a restart of the worker only"),
-        ({"gate": None}, "gate: null", "it counts from a restart of the worker only"),
+        ({"port": 1}, "port: 1", "it takes effect after a restart only"),
+        ({"sink": None}, "sink: null", "it takes effect after a restart only"),
+        ({"gate": None}, "gate: null", "it takes effect after a restart only"),
         ({"colour": "red"}, "colour: red", "no such field"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_session_with_a_peer_that_was_removed_runs_nothing_new():
     session = SimpleNamespace(parties=["alice", "bob"])
     check_peers(session, config)
     config.adopt(WorkerConfig(name="alice", peers={"carol": "http://127.0.0.1:2"}))
-    with pytest.raises(RequestError, match="bob is no peer of alice any more"):
+    with pytest.raises(RequestError, match="bob is no longer a peer of alice"):
         check_peers(session, config)
 
 

@@ -70,7 +70,7 @@ def test_it_does_not_run_unless_the_one_before_has_ended_well(values, before, st
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(np.float64(1), "input 0 is no i64"), (None, "no value 's-0.0'")]
+    ("value", "text"), [(np.float64(1), "input 0 is not of type i64"), (None, "no value 's-0.0'")]
 )
 def test_a_result_of_another_type_or_none_is_refused_before_it_runs(values, before, value, text):
     inputs = inputs_of(values, before, LATE)

@@ -178,7 +178,9 @@ def test_a_section_is_read_by_its_package(vault, tmp_path):
 
 
 def test_a_package_that_brings_something_else_is_told(vault):
-    with pytest.raises(ConfigError, match=r"section of zother is no mplang_worker\.ext\.Section"):
+    with pytest.raises(
+        ConfigError, match=r"section of zother is not an mplang_worker\.ext\.Section"
+    ):
         WorkerConfig(name="alice", other={})
 
 
@@ -207,7 +209,7 @@ def bare(monkeypatch):
 def test_the_package_of_a_known_section_is_named(bare, tmp_path, fields, package):
     file = tmp_path / "alice.yaml"
     file.write_text(yaml.safe_dump({"name": "alice", **fields}))
-    told = f"come with a package of their own; try: pip install {package}"
+    told = f"come with another package; try: pip install {package}"
     for make in (
         lambda: WorkerConfig(name="alice", **fields),
         lambda: WorkerConfig.from_yaml(file),

@@ -158,7 +158,7 @@ def passed_on(bank, **changes) -> str:
 def test_an_approval_travels_with_the_job(bank):
     given = passed_on(bank)
     with bank.connect() as host:
-        assert "of single rows" in refused(bank, host, people)
+        assert "it discloses single rows" in refused(bank, host, people)
         assert "once bank has approved this program" in refused(bank, host, most)
     with bank.connect(approvals=[given]) as host:
         mp.fetch(host, mp.evaluate(host, most))

@@ -31,7 +31,7 @@ from mplang_core.errors import PartyError
 KIT = ("mplang_testing.dialect", "gated_ops", "timed_ops")
 X = np.float64(7)
 LATELY = 1.5e9  # seconds since 1970, in 2017
-HELD = "its end is told at the next step of its clock"
+HELD = "its end is published at the next step of its clock"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_a_peer_that_a_reload_has_removed_keeps_no_other_one_from_being_told(mon
     session = SimpleNamespace(key=("analyst", "s"), parties=["bank", "shop", "evil"])
     asyncio.run(StopNotices(config, None).send(session, "why"))
     assert told == [("shop", "https://shop:9000")]
-    assert "evil was not told" in caplog.text
+    assert "evil was not notified" in caplog.text
 
 
 def notices_to_shop(monkeypatch, answers):
@@ -44,7 +44,7 @@ def test_a_notice_that_is_lost_is_repeated_until_the_peer_answers(monkeypatch, c
     session = SimpleNamespace(key=("analyst", "s"), parties=["bank", "shop"])
     asyncio.run(notices.send(session, "why"))
     assert sent == ["shop"] * 4
-    assert caplog.text.count("shop was not told") == 1
+    assert caplog.text.count("shop was not notified") == 1
 
 
 def test_a_notice_is_repeated_for_a_time_only(monkeypatch):

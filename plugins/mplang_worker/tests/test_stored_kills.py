@@ -112,6 +112,6 @@ def test_members_with_different_runs_are_told_at_load(tmp_path):
                 shutil.copytree(folder, tmp_path / "backup", symlinks=True)
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "backup", folder, symlinks=True)
-        told = "'model' is not of one run at all of its members: alice has run .*; bob has run"
+        told = "'model' comes from different runs at its members: alice has run .*; bob has run"
         with pytest.raises((AdmissionError, PartyError), match=told):
             load(host)

@@ -502,7 +502,7 @@ def test_keys_are_their_owners_alone(files):
 def test_keys_are_not_overwritten(tmp_path):
     made = make_certificates(tmp_path, ["alice", "bob"])
     key = Path(made["alice"].key).read_bytes()
-    with pytest.raises(ConfigError, match="is there already, and a key is not overwritten"):
+    with pytest.raises(ConfigError, match="exists already, and a key is not overwritten"):
         make_certificates(tmp_path, ["alice", "bob"])
     assert Path(made["alice"].key).read_bytes() == key
     replaced = make_certificates(tmp_path, ["alice", "bob"], replace=True)

@@ -1,4 +1,4 @@
-"""What forks share of TLS is no randomness."""
+"""What forks share of TLS is not randomness."""
 
 import subprocess
 import sys

@@ -60,7 +60,7 @@ def test_what_takes_long_shows_a_bar(five_workers, monkeypatch, capfd):
     monkeypatch.setattr(progress_bars, "SHOW_AFTER", 0.0)
     cluster = mp.ClusterSpec(five_workers.spec.nodes[:2])
     x = np.zeros(MB)
-    for progress, shown in ((True, True), (False, False), (None, False)):  # this is no terminal
+    for progress, shown in ((True, True), (False, False), (None, False)):  # this is not a terminal
         with mp.connect("http", cluster, progress=progress) as host:
             mp.fetch(host, mp.evaluate(host, lambda x: mp.put("P1", mp.put("P0", x)), x))
         told = capfd.readouterr().err

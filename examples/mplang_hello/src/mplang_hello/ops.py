@@ -150,7 +150,7 @@ def join(a: HalfType, b: HalfType) -> TensorType:
         The tensor.
 
     Raises:
-        TraceError: they are no halves of one type.
+        TraceError: they are not halves of one type.
 
     Example:
         >>> import mplang_core as mp

@@ -70,13 +70,13 @@ def read(code: bytes, operands: int) -> tuple[list[tuple[str, Any, Any]], list[i
         The steps, with :class:`Ref` for values, and the numbers of the values that it returns.
 
     Raises:
-        ValueError: it is no such code, or calls what is not of the standard.
+        ValueError: it is not such a code, or calls what is not of the standard.
     """
     try:
         found = json.loads(unpack(code))
         steps, outputs = found["steps"], found["outputs"]
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"the code is no list of steps: {error}") from error
+        raise ValueError(f"the code is not a list of steps: {error}") from error
     if not isinstance(steps, list) or len(steps) > MAX_STEPS or len(found) != 2:
         raise ValueError(f"the code is a list of at most {MAX_STEPS} steps, and outputs")
     read_steps = [_read_step(step, operands + i) for i, step in enumerate(steps)]
@@ -91,7 +91,7 @@ def _read_step(step: Any, known: int) -> tuple[str, Any, Any]:
         raise ValueError("a step is [function, arguments, keywords]")
     name, args, kwargs = step
     if not isinstance(name, str) or name not in FUNCTIONS:
-        raise ValueError(f"{str(name)[:40]!r} is no function that programs may call")
+        raise ValueError(f"{str(name)[:40]!r} is not a function that programs may call")
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise ValueError("arguments are a list, keywords a map")
     keywords = {key: _read(item, known) for key, item in kwargs.items() if key.isidentifier()}

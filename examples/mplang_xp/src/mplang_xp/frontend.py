@@ -57,7 +57,7 @@ def xp_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         return _compile(fn, signature)
 
     def is_fixed(value: object) -> bool:
-        return isinstance(value, Namespace)  # it does not change, though it is no function
+        return isinstance(value, Namespace)  # it does not change, though it is not a function
 
     return compiled_once(xp_compile, fn, signature, make, is_fixed=is_fixed)
 

@@ -50,7 +50,7 @@ class Recorder:
         """Return the code of the calls.
 
         Raises:
-            TypeError: an output is no array of this record.
+            TypeError: an output is not an array of this record.
         """
         known = [*self.inputs, *self.consts, *self._results]
         numbers = {id(array): i for i, array in enumerate(known)}

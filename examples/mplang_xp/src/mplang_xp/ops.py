@@ -15,7 +15,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     """Return the types that the code promises; the kernel's results are held against them."""
     for i, value in enumerate(op.inputs):
         if not isinstance(value.type, TensorType):
-            raise TypeError(f"operand {i} is no tensor: {value.type}")
+            raise TypeError(f"operand {i} is not a tensor: {value.type}")
     gives = op.attrs["gives"]
     kinds = [kind for kind in gives if isinstance(kind, TensorType)]
     _, outputs = code.read(op.attrs["code"], len(op.inputs))

@@ -17,7 +17,7 @@ MAX_REASON = 500  # characters of one
 
 
 class Submission(NamedTuple):
-    """What a coordinator wants to run at a party.
+    """Run that a coordinator submits to a party.
 
     Attributes:
         program: the program, which is valid; it may not be changed.
@@ -98,7 +98,9 @@ def _reasons(name: str, check: AdmissionCheck, submission: Submission) -> Sequen
         reasons = check.refusals(submission)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, and panics of extensions in Rust, are no Exception
+    except (
+        BaseException
+    ) as error:  # SystemExit, and panics of extensions in Rust, are not an Exception
         raise AdmissionError(f"{refusal} failed") from error
     others = [reasons]
     if isinstance(reasons, list | tuple):

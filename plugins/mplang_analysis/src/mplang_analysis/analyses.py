@@ -40,7 +40,7 @@ def analysis_of(name: str) -> Analysis:
     """Return an analysis by its name.
 
     Raises:
-        PluginError: there is none of that name, its package does not load, or it is no function.
+        PluginError: there is none of that name, its package does not load, or it is not a function.
     """
     found = plugin_manager.entry(ANALYSES, name)
     if found is None:
@@ -61,7 +61,7 @@ def analyze(name: str, program: object) -> Report:
 
     Raises:
         PluginError: there is no such analysis, or it fails.
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
 
     Example:

@@ -16,7 +16,7 @@ from mplang_core.ext import Operation, interface_of
 
 
 class Changes(NamedTuple):
-    """Who can change the plain results of an op by not following its protocol, unnoticed.
+    """Members that can change an op's plain results, unnoticed, by deviating from its protocol.
 
     A party may always lie about its own data, and send on something else than it got; that is
     none.

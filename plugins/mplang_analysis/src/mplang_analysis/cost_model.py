@@ -40,7 +40,7 @@ from mplang_core.ext import (
 
 @dataclass(frozen=True, slots=True)
 class OpCount:
-    """How often an op stands in a program.
+    """Number of times that an op occurs in a program.
 
     Attributes:
         family: the part of its name before the dot.
@@ -57,7 +57,7 @@ class OpCount:
 
 @dataclass(frozen=True, slots=True)
 class LinkCost:
-    """What one party sends to another, at most.
+    """Upper bound of the traffic from one party to another.
 
     Attributes:
         sender: the one.
@@ -113,7 +113,7 @@ class UnknownCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs(Report):
-    """What a program costs.
+    """Costs of a program.
 
     Attributes:
         program: its name.
@@ -230,7 +230,7 @@ def costs(program: Any, link: Link | Mapping[str, float] | None = None) -> Costs
             in milliseconds and megabits a second.
 
     Raises:
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
         ConfigError: there is no such network.
 

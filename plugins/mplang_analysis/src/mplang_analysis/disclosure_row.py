@@ -20,7 +20,7 @@ MAX_COLUMNS = 3  # that are named in a cell; a row as data has all
 
 @dataclass(frozen=True, slots=True)
 class DisclosureRow:
-    """One thing that another party, or the host, gets to know of.
+    """Row of the disclosure table: data that another party, or the host, learns of.
 
     Attributes:
         what: ``move``, ``reveal``, ``predicate``, ``index``, ``match``, ``result``, ``size``,

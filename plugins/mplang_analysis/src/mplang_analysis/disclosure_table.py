@@ -31,7 +31,7 @@ from mplang_core.ext import TraceError
 
 @dataclass(frozen=True, slots=True)
 class Disclosure(Report):
-    """What a program discloses: in sentences, as a picture, and as a table.
+    """Disclosures of a program: in sentences, as a picture, and as a table.
 
     Attributes:
         program: its name.
@@ -59,7 +59,7 @@ class Disclosure(Report):
         """Return the same with names for the parties, by rank.
 
         Raises:
-            ConfigError: a name is no text.
+            ConfigError: a name is not text.
         """
         return dataclasses.replace(self, names=read_names(names, self.parties))
 
@@ -139,8 +139,8 @@ def disclosure(
             traced for, and ``party 0``, … for a program alone.
 
     Raises:
-        ConfigError: a name is no text.
-        TraceError: it is no program, or the number of labels is not that of the inputs.
+        ConfigError: a name is not text.
+        TraceError: it is not a program, or the number of labels is not that of the inputs.
         VerifyError: the program breaks a rule.
 
     Example:

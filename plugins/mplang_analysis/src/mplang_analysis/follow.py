@@ -24,7 +24,7 @@ Question: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a run of a program does with labels.
+    """Result of following labels through a run of a program.
 
     Attributes:
         disclosure: the table over the labels of the inputs.

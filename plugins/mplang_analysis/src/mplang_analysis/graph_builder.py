@@ -45,7 +45,7 @@ def graph(program: Any) -> GraphView:
         program: a program, or a function that was traced or compiled.
 
     Raises:
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
 
     Example:

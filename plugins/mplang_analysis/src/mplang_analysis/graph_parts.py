@@ -85,7 +85,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphParts:
-    """What a graph view is made of.
+    """Parts of a graph view.
 
     Attributes:
         name: name of the program.

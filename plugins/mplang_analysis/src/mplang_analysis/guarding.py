@@ -21,7 +21,7 @@ WHOLE = 1_000_000
 
 
 class Spend(NamedTuple):
-    """What a differentially private op uses up of the budget of a data set.
+    """Budget of a data set that a differentially private op uses.
 
     Attributes:
         party: whose data set it is.
@@ -39,7 +39,7 @@ class Spend(NamedTuple):
 
 
 class Guarding(NamedTuple):
-    """What a guard does.
+    """Effect of a guard.
 
     Attributes:
         units: columns of its table by whose distinct values it counts or clips.
@@ -85,7 +85,7 @@ class GuardRule:
 
 
 class Prepared(NamedTuple):
-    """What an op makes of a table for a guard on shares.
+    """Table that an op prepared for a guard on shares.
 
     Attributes:
         family: the family of that guard, which rules name.
@@ -133,7 +133,7 @@ class Splits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    """That results are shares of the operand, as the interface :class:`Splits`."""
+    """Rule that results are shares of the operand; the interface :class:`Splits`."""
 
     def splits(self, op: Operation) -> bool:
         """Return that they are."""
@@ -141,7 +141,7 @@ class SplitRule:
 
 
 class ShareGuard(NamedTuple):
-    """What a guard on shares does.
+    """Effect of a guard on shares.
 
     Attributes:
         waits: for each operand the form of what a party made of a table.

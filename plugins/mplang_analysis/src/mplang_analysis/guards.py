@@ -46,7 +46,7 @@ class _Use(NamedTuple):
 
 @dataclass(slots=True)
 class Guards:
-    """What is known of the guards of a program.
+    """State of the guards of a program.
 
     Attributes:
         spends: what its differentially private ops use up, one after the other.
@@ -104,7 +104,7 @@ class Guards:
         elif _loose(operands):
             why = "an operand beside its table is made of private data"
         elif not _LOOPS.isdisjoint(scope.when):
-            why = "it runs in a loop, so nobody can say which turn's rows are counted"
+            why = "it runs in a loop, so the turn whose rows are counted is unknown"
         else:
             guards, why = lineage.prepares(says.family, says.unit, says.uses, says.waits)
         self._remark(op, scope.location, why)
@@ -152,7 +152,7 @@ class Guards:
         What two results with the same noise differ by has none of it.
         """
         if not _LOOPS.isdisjoint(when):
-            return "it runs in a loop, so nobody can say how much of a budget it uses up"
+            return "it runs in a loop, so the budget that it uses is unknown"
         if any(self._noised.get(each, use) != use for each in use.made):
             return "the noise of an operand is in another result as well, and would cancel out"
         return ""
@@ -185,7 +185,7 @@ class Guards:
         if lineage is None:
             why = _NOT_ROWS
         elif given.epsilon and not _LOOPS.isdisjoint(when):
-            why = "it runs in a loop, so nobody can say how much of a budget it uses up"
+            why = "it runs in a loop, so the budget that it uses is unknown"
         else:
             found, why = lineage.guards(
                 op.dialect, given.units, given.uses, given.k, given.max_share

@@ -27,7 +27,7 @@ Sealed = tuple[BaseType, Label]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one party had at some time, and may remember.
+    """Data that one party had at some time, and may remember.
 
     Attributes:
         shares: the label of its shares, all together.
@@ -65,7 +65,7 @@ def unknown_history(world: Mask) -> dict[int, Holding]:
 
 @dataclass(slots=True)
 class _Party:
-    """What one party has; ``old`` and ``first_…`` are of before the program.
+    """Values of one party; ``old`` and ``first_…`` are from before the program.
 
     ``under`` has the labels of its ciphertexts by the identities of their keys.
     """

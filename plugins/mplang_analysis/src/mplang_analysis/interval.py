@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All numbers from one to another, both included.
+    """Closed interval of numbers.
 
-    The whole line also stands for what is no number (NaN): nothing is known then. Every other
+    The whole line also stands for what is not a number (NaN): nothing is known then. Every other
     interval excludes NaN. An infinite end is a value that may be there.
 
     Example:

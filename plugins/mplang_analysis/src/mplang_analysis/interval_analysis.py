@@ -40,7 +40,7 @@ _STATUSES: Sequence[NumberStatus] = ("", "fits", "vanishes", "overflows", "not k
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of a result of an op, or of a step inside of it."""
+    """Analysis result for an output of an op, or of a step inside of it."""
 
     op: str
     step: str

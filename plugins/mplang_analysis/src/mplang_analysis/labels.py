@@ -51,7 +51,7 @@ _DIGEST = re.compile(r"|[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One private datum, or several that are treated alike.
+    """Private datum, or several that are treated alike.
 
     Attributes:
         party: whose it is.
@@ -77,7 +77,7 @@ class Source:
 
     @property
     def origin(self) -> Origin:
-        """What it is, whatever it went through."""
+        """Origin, whatever ops it went through."""
         return Origin(self.party, self.name)
 
     def settled(self) -> Source:
@@ -88,7 +88,7 @@ class Source:
 
 
 class Changer(NamedTuple):
-    """Who can change a value, and nobody notices.
+    """Parties that can change a value, unnoticed.
 
     Attributes:
         party: the party; ``EVERY`` for every party.
@@ -113,7 +113,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What flowed into the copy of a value that one party holds.
+    """Sources in the copy of a value that one party holds.
 
     Attributes:
         sources: the private data.
@@ -179,7 +179,7 @@ class Label:
         return replace(self.plain(), keys=frozenset()) if self.keys else self.plain()
 
     def plain(self) -> Label:
-        """Return the label of something that is made of it, and is no share."""
+        """Return the label of something that is made of it, and is not a share."""
         if not (self.pieces or self.derived or self.program or self.lineage):
             return self
         return Label(

@@ -1,4 +1,4 @@
-"""What is learned by the rows of a disclosure table, as sentences and the matrix say it."""
+"""Contents of disclosure rows in words, for sentences and the matrix."""
 
 from __future__ import annotations
 

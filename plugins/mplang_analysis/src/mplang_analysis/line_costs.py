@@ -14,7 +14,7 @@ from mplang_analysis.type_size import bytes_of
 
 @dataclass(frozen=True, slots=True)
 class LineTotal:
-    """What all parties together take at a line, once in each loop around it.
+    """Costs of all parties together at a line, once in each loop around it.
 
     Attributes:
         messages: how many.
@@ -46,7 +46,7 @@ def costs_by_line(program: object, link: Link | Mapping[str, float]) -> dict[str
         link: the network between the parties, as :func:`costs` takes it.
 
     Raises:
-        TraceError: it is no program.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
         ConfigError: there is no such network.
 

@@ -24,7 +24,7 @@ QUOTES = r"\u201c", r"\u201d"
 
 
 class LineText(NamedTuple):
-    """What stands in a source line.
+    """Text of a source line.
 
     Attributes:
         function: the qualified name of the function that the line is in; empty if not known.

@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What private data went through, so that a value tells no row of it.
+    """Ops that private data went through, so that a value discloses no row of it.
 
     Attributes:
         op: the family of the guard, such as ``guard`` or ``dp``.
@@ -111,7 +111,7 @@ class Computed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where the columns of a table come from.
+    """Origins of the columns of a table.
 
     Attributes:
         columns: for each column the data that it is; nothing if it is computed.
@@ -248,7 +248,7 @@ class Lineage:
             ()
         """
         if any(self.origins_of(key) is None for key in keys):
-            return {}, "nobody can tell what its keys are computed of"
+            return {}, "the source of its keys is unknown"
         made, chosen, functions = self.keys(keys)
         guards = {}
         for origin in self.reads - self.loose:

@@ -14,7 +14,7 @@ from mplang_core.ext import HostVar
 
 
 class Memory:
-    """What the parties got in the runs of a session; a host has one, and each worker."""
+    """Values that the parties got in the runs of a session; a host has one, and each worker."""
 
     def __init__(self) -> None:
         self._held: Mapping[int, Holding] = {}

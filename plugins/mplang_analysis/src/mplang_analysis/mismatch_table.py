@@ -1,4 +1,4 @@
-"""What has to be the same at all parties, and a table of what is not."""
+"""Table of settings that differ between parties and must be equal."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mplang_core.ext import Location, Operation
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What a step inside of an op takes, all parties together.
+    """Cost of a step inside of an op, all parties together.
 
     Attributes:
         name: what it is: ``multiply``.
@@ -45,7 +45,7 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class OpCosts:
-    """What an op's protocol takes.
+    """Costs of an op's protocol.
 
     Attributes:
         steps: those inside of it.

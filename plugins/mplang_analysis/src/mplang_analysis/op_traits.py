@@ -38,7 +38,7 @@ def acts_together(op: Operation) -> bool:
 
     They do where it takes shares, and where its feop is not ``single_rank``. An op that has
     no feop of its own name (``jax.run``, which ``jax.compile`` emits) is judged by its family.
-    Of an op among parties, or one with regions, that is no op of the core, nothing is known.
+    Of an op among parties, or one with regions, that is not an op of the core, nothing is known.
     """
     values = (*op.inputs, *op.outputs)
     if op.regions or any(isinstance(value.type, MPType) for value in values):

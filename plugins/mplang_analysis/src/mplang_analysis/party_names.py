@@ -83,7 +83,7 @@ def read_names(names: Sequence[str] | Mapping[int, str], parties: Sequence[int])
         parties: the ranks of the program.
 
     Raises:
-        ConfigError: a name is no text.
+        ConfigError: a name is not text.
 
     Example:
         >>> read_names(["bank", "host"], [0, 1, 2])

@@ -58,7 +58,7 @@ def path_to(program: Program, line: str, party: int, name: str) -> tuple[str, ..
 
 @dataclass
 class _Ways:
-    """Which values are made of which, over all regions, and at which line.
+    """Dependencies of values, over all regions, with their lines.
 
     Attributes:
         onward: per value those that are made of it.

@@ -20,7 +20,7 @@ MOST_NAMED = 3  # steps of a line
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """What the protocol of some parties takes at a line, all of them together.
+    """Costs of a protocol at a line, all its parties together.
 
     Attributes:
         line: the user's, ``demo.py:12``; what is set up once in a session has none.

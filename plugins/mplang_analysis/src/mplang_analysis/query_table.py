@@ -110,8 +110,8 @@ def queries(
             function, and ``party 0``, … for others.
 
     Raises:
-        ConfigError: a name is no text.
-        TraceError: it is no program.
+        ConfigError: a name is not text.
+        TraceError: it is not a program.
         VerifyError: the program breaks a rule.
 
     Example:

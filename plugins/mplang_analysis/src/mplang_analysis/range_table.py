@@ -21,7 +21,7 @@ NOT_KNOWN = "not known"
 ALERTS = ("vanishes", "overflows", NOT_KNOWN)
 
 _NOTES: Mapping[str, str] = {
-    "overflows": "Overflows: what comes after it is told as if it had not happened.",
+    "overflows": "Overflows: what follows is computed as if it had not happened.",
     "observed": "Observed: it follows from the sample, and other data may be outside of it.",
 }
 
@@ -112,7 +112,7 @@ class Ranges(Report):
         return [TextTable(f"Numbers of {quoted(self.program)}", COLUMNS, rows, alerts)]
 
     def remarks(self) -> Sequence[str]:
-        """Say how far it is to be trusted."""
+        """Return remarks on how far the table can be trusted."""
         said = {row.status for row in self.rows} | {row.basis for row in self.rows}
         return [text for word, text in _NOTES.items() if word in said]
 
@@ -134,7 +134,7 @@ def ranges(
             elements, with a margin of 10 %, stand for parameters without a declared range.
 
     Raises:
-        TraceError: it is no program, there is no such parameter, or a range is none.
+        TraceError: it is not a program, there is no such parameter, or a range is none.
         VerifyError: the program breaks a rule.
 
     Example:

@@ -25,7 +25,7 @@ BOOL, SECONDS = TensorType(DType.BOOL), TensorType(DType.F64)
 
 
 class Recorder:
-    """What others learn of in a program.
+    """Recorder of the disclosures of a program.
 
     Args:
         program: the program.
@@ -49,9 +49,9 @@ class Recorder:
         if self._effort > MAX_EFFORT:
             line = f" at {quoted_line(str(scope.location))}" if scope.location else ""
             raise AdmissionError(
-                f"what {quoted(self._program.name)} discloses is too involved to be told: its "
-                f"ops, those of loops once for each turn that is looked at, have taken{line} more "
-                f"than {MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
+                f"what {quoted(self._program.name)} discloses is too complex to compute: its ops, "
+                f"those of loops once for each turn that is looked at, have taken{line} more than "
+                f"{MAX_EFFORT:,} steps, {PER_OP} and one more for each source of what flows "
                 "in; use fewer ops, values that many inputs flow into, columns of tables that are "
                 "moved, or loops in loops",
                 code="A003",

@@ -1,4 +1,4 @@
-"""What a party is asked to run: by it a gate decides, whatever its rules are."""
+"""Request to run a program, as gates see it, whatever their rules."""
 
 from __future__ import annotations
 

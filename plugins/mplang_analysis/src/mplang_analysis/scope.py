@@ -10,7 +10,7 @@ from mplang_core.ext import Location, Operation
 
 
 class Scope(NamedTuple):
-    """Where the walk is.
+    """Position of the walk.
 
     Attributes:
         parties: who runs the op.

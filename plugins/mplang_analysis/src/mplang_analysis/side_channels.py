@@ -10,7 +10,7 @@ from mplang_core.ext import Operation, VerifyError, interface_of
 
 
 class SideChannels(NamedTuple):
-    """What an op tells beside its results and messages.
+    """Side channels of an op: what it discloses beside results and messages.
 
     Attributes:
         duration: positions of the operands upon whose values its work depends without a bound by

@@ -212,7 +212,7 @@ class Flow:
         return [{rank: each.multiply() for rank, each in fact.items()} for fact in outs]
 
     def _results(self, op: Operation, ins: Sequence[Fact], scope: Scope) -> list[Fact]:
-        """Return the labels of the results of an op that is no control flow."""
+        """Return the labels of the results of an op that is not control flow."""
         messages = messages_of(op, self.program.mask)
         if messages is None:
             return self._apply(op, ins, scope)

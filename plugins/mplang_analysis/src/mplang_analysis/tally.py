@@ -14,7 +14,7 @@ from mplang_core.ext import Location
 
 @dataclass(slots=True)
 class _Entry:
-    """What flows into the operands of a party's ops, and their lines."""
+    """Sources that flow into the operands of a party's ops, and their lines."""
 
     label: Label = PUBLIC
     lines: dict[Location, None] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Tally:
-    """One event per party, made of all ops that tell it.
+    """Events by party, merged over the ops that cause them.
 
     Attributes:
         what: the kind of the events.

@@ -1,4 +1,4 @@
-"""What ops vouch for of tables, lineage and guards, held against their types."""
+"""Checks of ops' declarations (lineage, guards) against their types."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def share_guard_of(op: Operation, rule: GuardsShares) -> ShareGuard:
 
 
 def _check_uses(op: Operation, guard: Declassifies, used: set[str]) -> None:
-    """Refuse uses that are no functions of the guard: rules could not name them."""
+    """Refuse uses that are not functions of the guard: rules could not name them."""
     roles = sorted(used & set(Role))
     if roles:  # else a column would be left out of what rules are told of
         raise _refused(op, "Declassifies", f"the role {roles[0]!r}, which lineage alone gives")
@@ -143,7 +143,7 @@ def keys_of(op: Operation, rule: Matches) -> Sequence[Sequence[str]]:
     """Return the columns that an op says it matches its tables on.
 
     Raises:
-        VerifyError: an operand is no table of one party, or has no such column.
+        VerifyError: an operand is not a table of one party, or has no such column.
     """
     named = rule.keys(op)
     if len(named) != len(op.inputs):

@@ -109,7 +109,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a package adds: an entry point of the group ``mplang.words`` names one of its family.
+    """Vocabulary of a package; an entry point of ``mplang.words`` names one of its family.
 
     Its module is light: the process of a worker that faces the network imports it.
 
@@ -161,7 +161,7 @@ def words_of(family: str) -> Words:
         return Words()
     if not isinstance(found, Words):
         raise PluginLoadError(
-            f"the entry point {family!r} of {GROUP_OF_WORDS} is no Words, got {found!r}"
+            f"the entry point {family!r} of {GROUP_OF_WORDS} is not a Words object, got {found!r}"
         )
     return found
 

@@ -72,7 +72,7 @@ class Source:
         name: the name of its function.
         inputs: its parameters.
         outputs: what it returns.
-        kept: the positions of those that stay at the parties, and are no results.
+        kept: the positions of those that stay at the parties, and are not results.
         lines: its lines.
         statements: the number of the top-level statement of each line.
     """

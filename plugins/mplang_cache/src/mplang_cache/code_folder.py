@@ -35,7 +35,7 @@ log = logging.getLogger("mplang.cache")
 
 @dataclass(frozen=True, slots=True)
 class CodeBounds:
-    """How much is kept; above it goes what was used longest ago.
+    """Bounds of the folder; beyond them the least recently used code is evicted.
 
     Attributes:
         size: bytes of all entries.
@@ -214,7 +214,7 @@ def _checked(key: str) -> str:
 def _fault(about: os.stat_result) -> str:
     """Return why a file cannot be an entry; empty if it can."""
     if not stat.S_ISREG(about.st_mode):
-        return "it is no file"
+        return "it is not a file"
     if about.st_uid != os.geteuid():
         return f"it belongs to the user {about.st_uid}"
     if about.st_mode & 0o022:

@@ -25,7 +25,7 @@ log = logging.getLogger("mplang.cache")
 
 
 class CodeCache(Protocol):
-    """What keeps compiled code; safe for threads, and silent: who cannot be served compiles."""
+    """Cache of compiled code; safe for threads, and silent: on failure, callers compile."""
 
     def get(self, key: str) -> bytes | None:
         """Return what was put; ``None`` if it is not there.
@@ -35,7 +35,7 @@ class CodeCache(Protocol):
         """
 
     def put(self, key: str, code: bytes) -> None:
-        """Keep a code.
+        """Store code.
 
         Args:
             key: as :func:`code_key` gives it.
@@ -105,12 +105,12 @@ def find_code(key: str) -> bytes | None:
             code = b""
         if code and unpack.eof:
             return code
-        cache.drop(key, "it is no compressed code")
+        cache.drop(key, "it is not compressed code")
     return None
 
 
 def keep_code(key: str, code: bytes) -> None:
-    """Keep a code, unless it is large.
+    """Store code, unless it is large.
 
     Args:
         key: as :func:`code_key` gives it.

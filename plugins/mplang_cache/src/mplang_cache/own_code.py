@@ -28,7 +28,7 @@ def use_own_code_cache() -> None:
     ``MPLANG_COMPILED_CODE_SIZE`` is how many bytes it may have.
 
     Raises:
-        ConfigError: the folder that is named cannot be used, or the size is no number of bytes.
+        ConfigError: the folder that is named cannot be used, or the size is not a number of bytes.
     """
     named, size = os.environ.get(FOLDER, ""), os.environ.get(SIZE, "")
     if named == OFF:

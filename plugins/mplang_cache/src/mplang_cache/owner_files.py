@@ -34,8 +34,8 @@ def open_own_folder(path: str, *, within: int | None = None) -> int:
         folder = os.open(path, flags, dir_fd=within)
     except OSError as error:
         raise ConfigError(
-            f"{path} is no folder for compiled code: {error.strerror}; name a folder that this "
-            "user can make, and that is no symbolic link",
+            f"{path} is not a folder for compiled code: {error.strerror}; name a folder that this "
+            "user can make, and that is not a symbolic link",
             code="C003",
         ) from None
     try:
@@ -75,7 +75,7 @@ def read_or_make_key(path: str) -> bytes:
         return _read_key(path)
     except OSError as error:
         raise ConfigError(
-            f"{path} is no key for compiled code: {error.strerror}", code="C003"
+            f"{path} is not a key for compiled code: {error.strerror}", code="C003"
         ) from None
 
 
@@ -84,12 +84,14 @@ def _read_key(path: str) -> bytes:
     with open(file, "rb") as opened:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
-            raise ConfigError(f"{path} is no key for compiled code: it is no file", code="C003")
+            raise ConfigError(
+                f"{path} is not a key for compiled code: it is not a file", code="C003"
+            )
         _check_own(about, path, "600")
         key = opened.read(1 << 12)
     if len(key) < KEY:
         raise ConfigError(
-            f"{path} is no key for compiled code: it has {len(key)} bytes, of {KEY} or more; "
+            f"{path} is not a key for compiled code: it has {len(key)} bytes, of {KEY} or more; "
             "remove it, and another one is made",
             code="C003",
         )

@@ -1,4 +1,4 @@
-"""What a function's code reads by name: closure variables, globals, and imports in its body."""
+"""Names that a function's code reads: closure variables, globals, and imports in its body."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Import(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """How code uses names.
+    """Uses of names by code.
 
     Attributes:
         loose: those that it does not only ask for an attribute by its name: what is read of such

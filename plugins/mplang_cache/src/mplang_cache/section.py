@@ -44,7 +44,7 @@ class CodeAsker(Protocol):
 
 
 class CompiledCodeConfig(StrictModel):
-    """Where a worker keeps compiled code.
+    """Configuration of a worker's folder of compiled code.
 
     Attributes:
         folder: the folder, of the worker's user alone; it is made if it is not there.

@@ -331,7 +331,7 @@ def inspect(
     if analysis is not None or link is not None:
         if ir or html is not None:
             raise ConfigError(
-                "--analysis and --link show one report and nothing else: leave out --ir and "
+                "--analysis and --link show one report only: leave out --ir and "
                 "--html, or call mplang inspect without --analysis and --link",
                 code="C006",
             )
@@ -395,7 +395,7 @@ def run(
     ] = None,
     catalogue: Annotated[
         str | None,
-        typer.Option(help="The data sets that a function may name; those that its workers tell."),
+        typer.Option(help="The data sets that a function may name, as its workers list them."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

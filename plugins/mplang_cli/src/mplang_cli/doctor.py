@@ -91,7 +91,7 @@ def _uncounted_declarations() -> Iterator[tuple[str, str, str]]:
             detail = "it counts for no package with a pass, which fits by the number of its passes"
             yield package, what, f"{detail}; declare that in {PASS_VERSION}, and remove this"
         elif not _is_version(entry.name):
-            yield package, what, f"{entry.name} is no version; expected one such as 1.2.0"
+            yield package, what, f"{entry.name} is not a version; expected one such as 1.2.0"
 
 
 def _is_version(text: str) -> bool:

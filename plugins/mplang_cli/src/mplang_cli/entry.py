@@ -16,5 +16,5 @@ def main() -> None:
     from mplang_core.ext import skip_package
 
     for module in ("typer", "click", "runpy", "__main__"):
-        skip_package(module)  # where the command begins is no line of the user's
+        skip_package(module)  # where the command begins is not a line of the user's
     run()

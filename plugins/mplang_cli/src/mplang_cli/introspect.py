@@ -236,7 +236,7 @@ def _feop(name: str) -> Feop:
 
 
 def _describe_op(op_def: OpDef) -> dict[str, Any]:
-    """Return what is known of an op that is no feop."""
+    """Return what is known of an op that is not a feop."""
     return {
         "name": op_def.name,
         "family": op_def.name.partition(".")[0],
@@ -317,7 +317,7 @@ _JSON: dict[type, dict[str, Any]] = {
 
 
 def _keywords(op: Feop) -> dict[str, Attr]:
-    """Return the keywords of a feop that is no op itself; ``config`` has a schema of its own."""
+    """Return the keywords of a feop that is not an op itself; ``config`` has its own schema."""
     try:
         hints = typing.get_type_hints(op)
     except Exception:  # of code that is not ours, as names that are imported for type checkers only

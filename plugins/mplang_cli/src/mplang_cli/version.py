@@ -1,4 +1,4 @@
-"""What `mplang --version` says. Imports nothing of the framework."""
+"""Text of `mplang --version`. Imports nothing of the framework."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def give_up_files(
     programs: Collection[str] = (),
     rules: int | None = None,
 ) -> None:
-    """Give up all files but those of Python and its packages, for this thread and what it forks.
+    """Drop access to all files but those of Python and its packages, for this thread and its forks.
 
     Does nothing where the kernel has no Landlock; ``mplang doctor`` tells.
 
@@ -121,7 +121,7 @@ def give_up_files(
 
 
 def give_up_writing() -> None:
-    """Give up to change files and to run programs, whatever :func:`give_up_files` left of that.
+    """Drop the rights to change files and to execute, whatever :func:`give_up_files` left of them.
 
     Does nothing where the kernel has no Landlock.
 

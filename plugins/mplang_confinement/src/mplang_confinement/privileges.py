@@ -17,7 +17,7 @@ PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 
 
 def give_up_privileges() -> None:
-    """Give up capabilities, new privileges, and being read by other processes of the user.
+    """Drop capabilities, new privileges, and read access by other processes of the user.
 
     Raises:
         OSError: the kernel refuses.

@@ -71,7 +71,7 @@ def has_seccomp() -> bool:
 
 
 def give_up_calls(keep: Collection[str] = ()) -> None:
-    """Give up what reaches the network or other processes, in all threads of this process.
+    """Drop system calls that reach the network or other processes, in all threads of this process.
 
     The calls fail with EPERM; ``clone3`` with ENOSYS, so that libc takes ``clone``.
 

@@ -119,7 +119,7 @@ def decrypt(ctx: KernelContext, ct: Ciphertext, key: SymmetricKey) -> Any:
         header, buffers = read_content(plain)
         return decode(kind.inner, header, buffers)
     except (msgspec.MsgspecError, WireError) as error:
-        raise KernelError(f"what was encrypted is no {kind.inner}", code="R012") from error
+        raise KernelError(f"what was encrypted is not of type {kind.inner}", code="R012") from error
 
 
 def _associated(kind: BaseType) -> bytes:

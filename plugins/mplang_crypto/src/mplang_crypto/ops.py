@@ -124,7 +124,7 @@ def agree(private: PrivateKeyType, public: PublicKeyType, *, info: str) -> Symme
         ...     mp.fetch(sim, mp.evaluate(sim, program))
         array(7)
     """
-    info.encode()  # a lone surrogate is no text
+    info.encode()  # a lone surrogate is not text
     return SymmetricKeyType()
 
 

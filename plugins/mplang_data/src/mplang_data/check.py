@@ -69,7 +69,7 @@ def check_data_set(data_set: DataSet, *, whole: bool = True) -> int | None:
     finally:
         close_all(files)
     if rows is not None and type(rows) is not int:  # its source may have taken it over
-        raise SourceError("it cannot be read: its process told no number of rows")
+        raise SourceError("it cannot be read: its reader process sent no number of rows")
     return rows
 
 

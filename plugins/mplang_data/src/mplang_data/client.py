@@ -109,7 +109,7 @@ def result_of(files: Sequence[int], gives: TableType) -> Any:
 
 
 class Versions:
-    """What queries of a run saw of the sources: a run sees one state of each."""
+    """Versions of the sources that queries of a run saw: one for each source."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, dict[str, str | None]] = OrderedDict()

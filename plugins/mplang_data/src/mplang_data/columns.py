@@ -1,4 +1,4 @@
-"""What sources of tables have in common. Imports Arrow."""
+"""Schema checks shared by sources of tables. Imports Arrow."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from mplang_data.stored.sink_config import read_sink
 
 
 class Action(StrEnum):
-    """What is asked for."""
+    """Requested action."""
 
     LIST = "list"
     CHECK = "check"

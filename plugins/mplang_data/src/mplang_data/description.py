@@ -84,7 +84,7 @@ class SourceUnreachableError(SourceError):
 
 
 class NoDataSetError(Exception):
-    """There is no data set of that name that may be read."""
+    """No data set of that name may be read."""
 
 
 class NotOfferedError(Exception):
@@ -124,7 +124,7 @@ class Bound(StrictModel):
 
 
 class Description(StrictModel):
-    """What the readers of a data set know of it: all but its rows.
+    """Public description of a data set: everything except its rows.
 
     Attributes:
         columns: the columns that may be read, each with its type; empty for an array.
@@ -200,10 +200,10 @@ class Description(StrictModel):
             raise ValueError("an array has no missing values; nan: error refuses those with NaN")
         for column in self.keys:
             if column not in {**self.columns, **self.match}:
-                raise ValueError(f"keys: {column!r} is no column that is offered or matched on")
+                raise ValueError(f"keys: {column!r} is not a column that is offered or matched on")
         for column in self.ranges:
             if column not in self.columns:
-                raise ValueError(f"a range of {column!r}, which is no column that is offered")
+                raise ValueError(f"a range of {column!r}, which is not a column that is offered")
             found = self.columns[column]
             if found == "bool" or not number_columns(TableType(((column, found),))):
                 raise ValueError(f"a range of {column!r}, which is of no numbers, but of {found}")
@@ -224,7 +224,7 @@ class Description(StrictModel):
     def _check_values(self) -> None:
         for column, values in self.values.items():
             if column not in self.columns:
-                raise ValueError(f"values of {column!r}, which is no column that is offered")
+                raise ValueError(f"values of {column!r}, which is not a column that is offered")
             kind = self.columns[column]
             try:
                 check_values(TableType(((column, kind),)), column, values)
@@ -401,9 +401,9 @@ def check_name(name: Any) -> str:
     Example:
         >>> check_name("../patients")
         Traceback (most recent call last):
-        ValueError: '../patients' is no name of a data set: letters, digits, - and _, no path
+        ValueError: '../patients' is not a name of a data set: letters, digits, - and _, no path
     """
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
         shown = repr(name)[:80]
-        raise ValueError(f"{shown} is no name of a data set: letters, digits, - and _, no path")
+        raise ValueError(f"{shown} is not a name of a data set: letters, digits, - and _, no path")
     return name

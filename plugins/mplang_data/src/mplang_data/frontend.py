@@ -125,7 +125,7 @@ def published_values(party: str, name: str, column: str) -> tuple[str | int, ...
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """What a program knows of a data set that it names: its type, and published ranges."""
+    """Schema of a named data set: its type, and published ranges."""
 
     kind: BaseType
     ranges: Ranges = ()

@@ -107,7 +107,7 @@ class DataSet(Description):
             folder: the folder of the file that names it.
 
         Raises:
-            ConfigError: it is no place of that kind, or no guard could count its units.
+            ConfigError: it is not a place of that kind, or no guard could count its units.
         """
         _check_unit(self)
         try:
@@ -136,12 +136,12 @@ class DataSet(Description):
 
     @property
     def description(self) -> Description:
-        """What its readers know."""
+        """Public description, for its readers."""
         return Description(**self.public())
 
 
 class Facts(NamedTuple):
-    """What goes with a data set that stays at its source.
+    """Metadata of a data set that stays at its source.
 
     Attributes:
         ranges: ranges that the program counts on.
@@ -165,7 +165,7 @@ class DataSets(Place, Protocol):
             kind: the type that is read.
             ranges: ranges that the program counts on.
             perhaps: whether private data may decide that it is read. Then that its source cannot be
-                reached is no excuse: it would tell of that data.
+                reached is not an excuse: it would tell of that data.
 
         Returns:
             A value of that type.
@@ -263,8 +263,8 @@ def offered(
     refused = there.refusal(kind) or there.range_refusal(kind, ranges)
     if not refused and not matches and there.refusal(kind, matches=False):
         refused = (
-            "a column is offered to match on alone, and this worker has no gate that sees to it; "
-            "its owner writes one (gate:), or offers the column to read"
+            "a column is offered for matching only, which needs a gate, and this worker has none; "
+            "its owner adds one (gate:), or offers the column to read"
         )
     if refused:
         raise NotOfferedError(refused)

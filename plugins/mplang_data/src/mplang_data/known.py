@@ -1,4 +1,4 @@
-"""What a program that is traced knows of the parties' data sets. Imports no Arrow."""
+"""Catalogues of the parties' data sets, as known while tracing. Imports no Arrow."""
 
 from __future__ import annotations
 

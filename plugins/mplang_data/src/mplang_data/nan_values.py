@@ -39,7 +39,7 @@ def _of_scan(scan: Scan, nan: Literal["missing", "error"], part: Any) -> Any:
     try:
         return _of_table(part, nan)
     except SourceError as error:  # its owner is told, whatever a coordinator is
-        log.error("%s is not what is published: %s", scan.name, error)
+        log.error("%s does not match what is published: %s", scan.name, error)
         raise KernelError(
             f"{scan.name} is not what its owner published: {error}", code="R011"
         ) from error

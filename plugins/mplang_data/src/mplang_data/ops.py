@@ -80,7 +80,7 @@ def read(*, name: str, type: BaseType, ranges: tuple[Any, ...] = ()) -> BaseType
         A value of that type. Cells of a table may be null.
 
     Raises:
-        TraceError: the name is none, or the type is no table and no tensor.
+        TraceError: the name is none, or the type is neither a table nor a tensor.
         AdmissionError: the party has no data set of that name that this coordinator may read, or it
             does not offer that, or publishes no such range.
         KernelError: its source does not hold what its owner says.

@@ -62,7 +62,7 @@ def _check_part(
     try:
         _check_table(columns, values, part)
     except SourceError as error:  # its owner is told, whatever a coordinator is
-        log.error("%s is not what is published: %s", scan.name, error)
+        log.error("%s does not match what is published: %s", scan.name, error)
         raise KernelError(
             f"{scan.name} is not what its owner published: {error}", code="R011"
         ) from error

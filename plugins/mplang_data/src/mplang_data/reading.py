@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was read.
+    """Result of reading.
 
     Attributes:
         file: descriptor of a file of Arrow, or of NumPy, that nobody can change; the caller closes

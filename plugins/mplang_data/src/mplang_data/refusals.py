@@ -1,4 +1,4 @@
-"""What kernels raise when a data set cannot be read."""
+"""Errors of kernels that cannot read a data set."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def explaining(names: Sequence[str]) -> Iterator[None]:
         ) from error
     except SourceError as error:  # its owner is told, whatever a coordinator is
         why = f"{error}: {error.detail}" if error.detail else str(error)
-        log.error("%s is not what is published: %s", which, why)
+        log.error("%s does not match what is published: %s", which, why)
         raise KernelError(f"{which} is not what its owner published: {why}", code="R011") from error

@@ -16,7 +16,7 @@ Run: TypeAlias = Callable[[str, TableType], Iterable[Any]]
 
 
 class Published:
-    """What an owner publishes of the rows of a table, as SQL checks it.
+    """Published bounds of the rows of a table, as SQL checks.
 
     Args:
         description: what the owner says.
@@ -75,7 +75,7 @@ class Published:
             asked["nan", column] = f"count(CASE WHEN isnan({quoted(column)}) THEN 1 END)"
         for column, listed in self._values.items():
             literals = ", ".join(map(_literal, listed))
-            # null is no value, and outside of no list
+            # null is not a value, and outside of no list
             outside = f"{quoted(column)} NOT IN ({literals})"
             asked["other", column] = f"count(CASE WHEN {outside} THEN 1 END)"
         return asked

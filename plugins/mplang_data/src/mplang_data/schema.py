@@ -78,7 +78,7 @@ def propose(
     files_of = source_of(kind)
     if not isinstance(files_of, Files) or kind not in KINDS:
         raise ConfigError(
-            f"a source of the kind {kind} tells no schema; give its columns", code="C008"
+            f"a source of the kind {kind} has no schema; give its columns", code="C008"
         )
     known = dict(csv or {})
     if known and kind != "csv":

@@ -98,7 +98,7 @@ class DataSection:
                 entries = read_entries(values)
             except (ConfigError, LookupError, TypeError, ValueError) as error:
                 raise ConfigError(
-                    f"{name} tells no catalogue of data sets: {error}", code="C008"
+                    f"{name} sent no catalogue of data sets: {error}", code="C008"
                 ) from None
             stored[name] = {key: (each.nest, each.kinds) for key, each in entries.items()}
         return Catalogue(data, stored)
@@ -201,7 +201,7 @@ class DataSetServer:
         try:
             return self._answer(asker, method, args)
         except NoDataSetError as error:
-            log.warning("%s is no reader of a data set %r", asker.coordinator, str(error))
+            log.warning("%s is not a reader of a data set %r", asker.coordinator, str(error))
             return {"unknown": str(error)}, (), None
         except NotOfferedError as error:
             return {"refused": str(error)}, (), None

@@ -26,7 +26,7 @@ class Number(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """How rows are grouped.
+    """Grouping of rows.
 
     Attributes:
         rows: SQL of the rows: a table and perhaps a condition.

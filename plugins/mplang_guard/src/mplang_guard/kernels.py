@@ -118,7 +118,7 @@ _AS_NUMBERS = {"bool": "TINYINT", "float": "DOUBLE"}
 
 
 def _value(column: str, kind: str) -> str:
-    """Return a column; a float that is no number counts as missing, so that it tells nothing."""
+    """Return a column; a float that is not a number counts as missing, so that it tells nothing."""
     from mplang_ibis.ext import quoted
 
     name = quoted(column)

@@ -1,4 +1,4 @@
-"""What a function on ciphertexts is made of: the interface of real and of bounded ciphertexts."""
+"""Interface of real and bounded ciphertexts, over which functions are interpreted."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class DoesNotFitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ColumnBound:
-    """What is known of a column.
+    """Bounds of a column.
 
     Attributes:
         span: its numbers.
@@ -72,7 +72,7 @@ def span_of(y: Plain) -> tuple[NumberSpan, bool]:
 
 
 class ColumnBounds(Algebra[ColumnBound]):
-    """What CKKS and BFV have in common.
+    """Base of CKKS and BFV.
 
     Args:
         parameters: of the scheme.

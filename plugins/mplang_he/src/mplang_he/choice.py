@@ -102,8 +102,7 @@ def with_room(scheme: Scheme, levels: int, limit: float) -> Parameters:
             if _has_room(BfvBounds(made), span, levels):
                 return made
     raise DoesNotFitError(
-        f"no parameters have room for {levels} products one after the other of numbers up to "
-        f"{limit:g}"
+        f"no parameters have room for {levels} successive products of numbers up to {limit:g}"
     )
 
 
@@ -148,7 +147,7 @@ def _ckks(circuit: Circuit, wanted: ResultNeeds) -> Parameters:
         levels, largest = draft.seen.depth + wanted.spare, draft.seen.head()
         largest = max(largest, _spare_room(results, wanted))
         error = DoesNotFitError(
-            f"it has {levels} products one after the other, of numbers up to {largest:.4g}: no "
+            f"it has {levels} successive products, of numbers up to {largest:.4g}: no "
             f"modulus of {most} bits has room for that"
         )
         made = ckks_parameters(degree, levels, largest)

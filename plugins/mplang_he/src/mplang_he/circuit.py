@@ -115,7 +115,7 @@ def results_of(
     for kind, value in zip(gives, made, strict=True):
         if not isinstance(value, Columns):
             raise ValueError(
-                "a result does not depend on what is encrypted: compute it at the party that has "
+                "a result does not depend on encrypted operands: compute it at the party that has "
                 "its operands, on its own device"
             )
         assert isinstance(kind, TensorType)

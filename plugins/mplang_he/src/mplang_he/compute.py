@@ -1,4 +1,4 @@
-"""What runs with the library: in a process of its own on a worker, in this one on a simulator."""
+"""Calls of the library: in a separate process on a worker, in this one on a simulator."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _columns(ctx: SealContext, rows: int, key: bytes, relin: bytes | None = None
 def _key(parameters: Parameters, kind: str, data: bytes) -> SealObject:
     key = loaded(getattr(seal, kind), context_of(parameters), data)
     if kind == "RelinKeys" and not key.has_key(2):  # SEAL would read beyond its end
-        raise ValueError("it is no RelinKeys: it has none for products of two")
+        raise ValueError("it is not a RelinKeys: it has none for products of two")
     return key
 
 

@@ -32,7 +32,7 @@ def resolve_config(config: HeConfig, members: Mask) -> HeConfig:
     """Return a configuration with the evaluator.
 
     Raises:
-        ConfigError: the holder is no member.
+        ConfigError: the holder is not a member.
     """
     if config.holder not in members:
         raise ConfigError(

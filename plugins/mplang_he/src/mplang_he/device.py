@@ -33,7 +33,7 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         Its ciphertexts, at the evaluator.
 
     Raises:
-        TraceError: it is no such tensor, or nobody said how large numbers are.
+        TraceError: it is not such a tensor, or nobody said how large numbers are.
     """
     config = cast("HeConfig", dst.config)
     if config.limit is None:

@@ -152,8 +152,8 @@ def _operand(device: Device, value: MPObject) -> _Operand:
     if isinstance(kind, HeCiphertextType):
         if value.device != device:
             raise TraceError(
-                f"{at()}{value!s} is on {value.device}, and its key is not that of {device}: what "
-                "is computed together is under one key",
+                f"{at()}{value!s} is on {value.device}, and its key is not that of {device}: "
+                "operands of one computation need the same key",
                 code="T012",
             )
         if known_keys(value.ctx, device, kind.parameters) is None:

@@ -30,7 +30,7 @@ def tensor_of(value: MPObject, device: Device) -> TensorType:
         )
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who holds {value!s} is known only at run time; name its party", code="T012"
+            f"{at()}the holder of {value!s} is known only at run time; name its party", code="T012"
         )
     return kind
 
@@ -46,7 +46,7 @@ def check_rows(value: MPObject, device: Device) -> None:
     if not kind.shape or not kind.shape[0]:
         raise TraceError(
             f"{at()}{device} encrypts tensors by rows, along the first axis, and {value!s} has "
-            "none: make it one of one row",
+            "none: reshape it to one row",
             code="T012",
         )
 

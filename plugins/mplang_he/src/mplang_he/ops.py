@@ -62,7 +62,7 @@ def keygen(
         ``he.relin_key<…>``.
 
     Raises:
-        TraceError: these are no parameters with 128 bits of security.
+        TraceError: these are not parameters with 128 bits of security.
 
     Example:
         >>> import mplang_core as mp
@@ -104,7 +104,7 @@ def rotation_keys(private: HePrivateKeyType, *, steps: tuple[int, ...]) -> HeRot
         A ``he.rotation_key<…>``, which any party may have.
 
     Raises:
-        TraceError: these are no steps.
+        TraceError: these are not steps.
 
     Example:
         >>> import mplang_core as mp
@@ -144,7 +144,7 @@ def _encrypt(scheme: Scheme) -> Feop:
             A ``he.ciphertext<…>``.
 
         Raises:
-            TraceError: these are no numbers, or have no rows.
+            TraceError: these are not numbers, or have no rows.
             KernelError: a number is not within the range. Raised at the party.
 
         Example:
@@ -346,7 +346,7 @@ def _ranges_of_decrypted(op: Operation, operands: Sequence[Interval]) -> OpRange
 
 def _check_scheme(scheme: Scheme, parameters: Parameters) -> None:
     if parameters.scheme != scheme:
-        raise TypeError(f"it takes what is of {scheme}, got one of {parameters.scheme}")
+        raise TypeError(f"it takes ciphertexts of {scheme}, got one of {parameters.scheme}")
 
 
 def _check_modulus(made: HeCiphertextType) -> None:
@@ -369,7 +369,7 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
     if (public, relin) != (HePublicKeyType(parameters), HeRelinKeyType(parameters)):
         raise TypeError(
             f"operands are encrypted under {parameters}, and the keys are {public} and {relin}: "
-            "what is computed together is under one key"
+            "operands of one computation need the same key"
         )
     made = results_of(op.attrs["code"], parameters, operands_of(operands, op.attrs["ranges"]))
     for each in made:

@@ -107,7 +107,7 @@ class Parameters:
 
 
 class ResultNeeds(NamedTuple):
-    """What results are to have.
+    """Requirements on results.
 
     Attributes:
         precision: error of CKKS at most, as part of the largest number that a range allows.

@@ -98,9 +98,7 @@ def _keys(x: MPObject) -> tuple[HeCiphertextType, Keys]:
     """
     device, kind = cast("Device | None", getattr(x, "device", None)), getattr(x, "base_type", None)
     if device is None or not isinstance(kind, HeCiphertextType):
-        raise TraceError(
-            f"{at()}rows are those of what is on a device of kind HE, got {x!s}", code="T012"
-        )
+        raise TraceError(f"{at()}rows takes a value on a device of kind HE, got {x!s}", code="T012")
     keys = known_keys(x.ctx, device, kind.parameters)
     if keys is None or not isinstance(device.config, HeConfig):
         raise TraceError(

@@ -13,7 +13,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class NumberSpan:
-    """All numbers from one to another, both included.
+    """Closed interval of numbers.
 
     Example:
         >>> NumberSpan(-1, 2) * NumberSpan(3, 4) + NumberSpan(1, 1)

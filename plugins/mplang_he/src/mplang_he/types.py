@@ -273,7 +273,7 @@ class HeCiphertextType(BaseType):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.inner.shape[self.axis]
 
     @property
@@ -288,7 +288,7 @@ class HeCiphertextType(BaseType):
 
     @property
     def count(self) -> int:
-        """How many ciphertexts there are."""
+        """Number of ciphertexts."""
         return math.prod(self.shape) * self.blocks
 
     @property

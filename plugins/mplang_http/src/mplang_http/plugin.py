@@ -17,4 +17,4 @@ def _connect(cluster: Any, **options: Any) -> SimpHost:
 @hookimpl
 def mplang_backends() -> Sequence[BackendSpec]:
     """Return the HTTP backend."""
-    return [BackendSpec("http", _connect, "Workers in processes of their own, one port each.")]
+    return [BackendSpec("http", _connect, "Workers in separate processes, one port each.")]

@@ -1,4 +1,4 @@
-"""What to write instead of what Ibis or DuckDB refuse. Imports neither."""
+"""Advice for code that Ibis or DuckDB refuse. Imports neither."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ _RULES = (
      "itself, without .execute() or .to_pandas(), and mp.fetch(host, result)"),
     ("IntegrityError", "belong to another relation", "", "a column is one of the table that the "
      "method is called on; join the tables first, or write `_.a` (from ibis import _)"),
-    ("IntegrityError", "Name collisions", "", "give the columns of the other table names of their "
-     "own, as join(u, 'key', rname='{name}_of_u')"),
+    ("IntegrityError", "Name collisions", "",
+     "give the columns of the other table other names, as join(u, 'key', rname='{name}_of_u')"),
     ("IbisTypeError", "not comparable", "", "cast one of them, as t.a.cast('string')"),
     ("IbisTypeError", "Cannot compute precedence", "", "values of one type, as 'x' and 'y', or a "
      "cast, as t.a.cast('string')"),
@@ -102,7 +102,7 @@ def advice_for(error: Exception, line: str) -> str:
         r"Column '(.*?)' is not found in table\. Existing columns: (.*)", message
     ):
         if re.search(r"[<>=]", match[1]):
-            return "a condition is no text, but an expression, as t.a > 1"
+            return "a condition is not text, but an expression, as t.a > 1"
         compared = "columns of two names are compared, as t.join(u, t.a == u.b)"
         other = compared if "join(" in line else ""
         return similar(match[1], re.findall(r"'(.*?)'", match[2])) or other

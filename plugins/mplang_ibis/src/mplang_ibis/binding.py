@@ -139,7 +139,7 @@ def _typed(tree: Tree) -> Tree:
 def connected(
     tables: Mapping[str, TableType] | duckdb.DuckDBPyConnection,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection with empty tables of types, or one that has tables already."""
+    """Return a connection with empty tables of types, or one that has tables already."""
     if not isinstance(tables, Mapping):
         yield tables
         return

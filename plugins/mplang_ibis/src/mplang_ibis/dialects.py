@@ -89,7 +89,7 @@ def to_duckdb(text: str, dialect: str, tables: Mapping[str, TableType]) -> str:
         details = (getattr(error, "errors", None) or [{}])[0]
         line = f"{shown(text, details['line'])}: " if "line" in details else ""
         reason = details.get("description") or str(error).split("\n", 1)[0]
-        raise ValueError(f"{line}it is no SQL of the dialect {dialect!r}: {reason}") from error
+        raise ValueError(f"{line}it is not SQL of the dialect {dialect!r}: {reason}") from error
     return str(made)
 
 

@@ -32,13 +32,13 @@ for package in ("ibis", "sqlglot"):
 
 
 _RETURNED = {
-    "GroupedTable": "say what is told of each group, as t.group_by('a').agg(n=t.count())",
+    "GroupedTable": "say how to aggregate each group, as t.group_by('a').agg(n=t.count())",
     "NoneType": "write `return` before it",
     "dict": "call it once for each of them",
     "list": "call it once for each of them",
     "tuple": "call it once for each of them",
 }
-"""What to write instead of a result that is no table, by its class."""
+"""What to write instead of a result that is not a table, by its class."""
 
 MAX_SHOWN = 200  # characters of the types of tables in a message
 
@@ -182,10 +182,10 @@ def _trace(fn: Callable[..., Any], signature: FeSignature, tables: Mapping[str, 
         advice = _RETURNED.get(kind, f"a column is one as {other}" if is_column else other)
         raise TypeError(f"it returns a {kind}, expected one Ibis table; {advice}")
     if expr.op().find(ops.InMemoryTable):
-        raise TypeError("it brings a table of its own (a memtable); make an argument of it")
+        raise TypeError("it contains a table (a memtable); pass it as an argument")
     own = {table.op() for table in unbound}
     if others := [each.name for each in expr.op().find(ops.UnboundTable) if each not in own]:
-        raise TypeError(f"it reads a table of its own, {others[0]!r}; make an argument of it")
+        raise TypeError(f"it reads another table, {others[0]!r}; pass it as an argument")
     called = expr.op().find((ops.ScalarUDF, ops.AggUDF))
     if any(each.__input_type__ != ops.udf.InputType.BUILTIN for each in called):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""How many times longer than what a query reads the texts and lists may be that it makes."""
+"""Growth bounds: the factor by which a query's texts and lists may exceed what it reads."""
 
 from __future__ import annotations
 

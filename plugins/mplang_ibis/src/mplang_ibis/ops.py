@@ -35,7 +35,7 @@ def _infer_run(op: Operation, world: Mask) -> Sequence[AnyType]:
         )
     for name, kind in zip(names, tables, strict=True):
         if not isinstance(kind, TableType):
-            raise TypeError(f"operand {name} is no table: {kind}")
+            raise TypeError(f"operand {name} is not a table: {kind}")
         check_table(kind)
     check_table(gives)
     read_sql(op.attrs["code"])

@@ -295,19 +295,23 @@ def parse_on(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         row = con.execute(asked, [sql]).fetchone()
     except FAILURES as error:
         raise AdmissionError(
-            f"ibis.run: it is no SELECT that DuckDB reads: {_line(error)}", code="A005"
+            f"ibis.run: it is not a SELECT that DuckDB reads: {_line(error)}", code="A005"
         ) from error
     assert row is not None
     try:
         found: dict[str, Any] = json.loads(row[0])
     except ValueError:  # instead of an error whose message would not fit
-        raise AdmissionError("ibis.run: it is no SELECT that DuckDB reads", code="A005") from None
+        raise AdmissionError(
+            "ibis.run: it is not a SELECT that DuckDB reads", code="A005"
+        ) from None
     if found["error"]:
         reason = str(found["error_message"]).split("\n", 1)[0]
         if "position" in found:
             before = sql.encode()[: int(found["position"])]
             reason = f"line {before.count(10) + 1}: {reason}"
-        raise AdmissionError(f"ibis.run: it is no SELECT that DuckDB reads: {reason}", code="A005")
+        raise AdmissionError(
+            f"ibis.run: it is not a SELECT that DuckDB reads: {reason}", code="A005"
+        )
     statements: list[dict[str, Any]] = found.get("statements", [])
     if len(statements) != 1:
         _refuse(f"{len(statements)} statements; it may be one SELECT")

@@ -79,7 +79,7 @@ def may_use_threads(sql: str, tables: Mapping[str, TableType] | duckdb.DuckDBPyC
 
 
 class _Rows(NamedTuple):
-    """What is known of the rows of a query, which are the same ones in each run.
+    """Facts about the rows of a query that are the same in each run.
 
     Attributes:
         keys: columns in which any two of them differ; none if there is one row. ``None`` if no
@@ -92,7 +92,7 @@ class _Rows(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """What a query sees of those around it: entries of WITH."""
+    """Scope of a query: entries of WITH."""
 
     binder: Binder
     ctes: tuple[Node, ...] = ()

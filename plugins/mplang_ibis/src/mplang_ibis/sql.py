@@ -36,8 +36,8 @@ def check_names(names: Sequence[object]) -> None:
     for name in names:
         if not isinstance(name, str) or NAME.fullmatch(name) is None:
             raise ValueError(
-                f"{name!r} is no name of a table here: letters, digits and underscores, all in "
+                f"{name!r} is not a name of a table here: letters, digits and underscores, all in "
                 "lower case; not t0, t1, … and none of DuckDB's own (duckdb_…, pg_…, sqlite_…)"
             )
     if len(set(names)) != len(names) or not names:
-        raise ValueError(f"each table has a name of its own, got ({', '.join(map(str, names))})")
+        raise ValueError(f"each table needs a different name, got ({', '.join(map(str, names))})")

@@ -19,7 +19,7 @@ def constants_of_sql(code: bytes) -> Sequence[Constant]:
         code: SQL, compressed.
 
     Raises:
-        AdmissionError: it is no query.
+        AdmissionError: it is not a query.
     """
     found: dict[str, dict[Any, None]] = {}
     there = [node for node in nodes(parse(unpack(code))) if node.get("class") == "CONSTANT"]

@@ -44,8 +44,8 @@ def filled(text: str, names: Mapping[str, str]) -> str:
             return match[0]
         if key not in names:
             raise ValueError(
-                f"{line_at(text, match.start())}: no table is called {key!r}; hand it over by "
-                f"keyword, as {key}=mp.dataset(…); tables are {', '.join(names) or 'none'}"
+                f"{line_at(text, match.start())}: no table is called {key!r}; pass it by keyword, "
+                f"as {key}=mp.dataset(…); tables are {', '.join(names) or 'none'}"
             )
         used.add(key)
         return names[key]
@@ -54,7 +54,7 @@ def filled(text: str, names: Mapping[str, str]) -> str:
     if unused := [each for each in names if each not in used]:
         raise ValueError(
             f"the text does not read the table {unused[0]!r}; it is written as {{{unused[0]}}}, "
-            "without quotes, in a text that is no f-string"
+            "without quotes, in a text that is not an f-string"
         )
     return made
 

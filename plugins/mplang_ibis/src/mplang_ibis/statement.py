@@ -70,8 +70,8 @@ def sql(
         if not isinstance(getattr(value, "base_type", None), TableType):
             kind = getattr(value, "base_type", type(value).__name__)
             raise TraceError(
-                f"{at()}mp.sql: {name!r} is no table, but {kind}; tables stand behind the text by "
-                "keyword, numbers and texts in it",
+                f"{at()}mp.sql: {name!r} is not a table, but {kind}; tables stand behind the text "
+                "by keyword, numbers and texts in it",
                 code="T010",
             )
     run = mp.device(device, **({"match": match} if match else {}))(ibis_sql)
@@ -107,8 +107,8 @@ def ibis_sql(*tables: Any, text: str, names: Sequence[str], dialect: str = "duck
         DuckDB gives the text.
 
     Raises:
-        TraceError: it is no SELECT over these tables, or a column is of a type that tables do not
-            have; shows the line of the program and, where it is known, that of the text.
+        TraceError: it is not a SELECT over these tables, or a column is of a type that tables do
+            not have; shows the line of the program and, where it is known, that of the text.
 
     Example:
         >>> from mplang_core import TableType

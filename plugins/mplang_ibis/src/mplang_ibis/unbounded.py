@@ -49,7 +49,7 @@ _ONE_EACH = ("ASOF", "POSITIONAL")  # at most one row for each row of the other
 
 
 class Work(NamedTuple):
-    """What the rows that a query reads say of its work.
+    """Dependence of a query's work on the rows that it reads.
 
     Attributes:
         is_unbounded: whether it may pass any multiple of them.
@@ -192,7 +192,7 @@ def _is_one_row(table: Node) -> bool:
 
 
 def _is_alone(table: Node) -> bool:
-    """Return whether a table is no subquery that depends on the rows beside it."""
+    """Return whether a table is not a subquery that depends on the rows beside it."""
     if table["type"] == "JOIN":
         return all(_is_alone(table[side]) for side in ("left", "right"))
     return table["type"] != "SUBQUERY" or _stands_alone(table["subquery"]["node"])

@@ -1,4 +1,4 @@
-"""What makes a query give another result in each run. Imports nothing."""
+"""Sources of nondeterminism in queries. Imports nothing."""
 
 from __future__ import annotations
 

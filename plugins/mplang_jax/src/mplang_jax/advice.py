@@ -1,4 +1,4 @@
-"""What to write instead of what JAX cannot trace. Imports no JAX."""
+"""Advice for code that JAX cannot trace. Imports no JAX."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _RULES = (
     ("TracerInteger", "", "", "a list of Python has no element at a place that is computed; make "
      "an array of it, as jnp.asarray([1, 2, 3])[i]"),
     ("Concretization|IndexError|TypeError", "arose in|static start|Shapes must be|argument of jnp",
-     "", "a shape does not depend on data; give a number in Python, which the function captures, "
-     "and cover what is too much by jnp.where(jnp.arange(x.size) < n, x, 0)"),
+     "", "a shape cannot depend on data; use a Python number that the function captures, and mask "
+     "the surplus by jnp.where(jnp.arange(x.size) < n, x, 0)"),
     ("Concretization|TracerArray", "", "", "use jnp instead of np inside of the function"),
     ("TypeError", "PRNG key", "", "a random function takes a key first, as "
      "jax.random.normal(jax.random.key(0), (3,))"),

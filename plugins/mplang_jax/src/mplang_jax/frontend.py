@@ -64,7 +64,7 @@ def jax_compile(fn: Callable[..., Any], signature: FeSignature) -> FeProgram:
         A program of the op ``jax.run``.
 
     Raises:
-        TraceError: JAX cannot trace it, or an operand is no tensor.
+        TraceError: JAX cannot trace it, or an operand is not a tensor.
 
     Example:
         >>> from mplang_core import FeSignature, TensorType

@@ -74,7 +74,7 @@ def call(code: bytes, x64: bool, args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _name_lines(op: Operation, code: bytes, error: Exception) -> None:
-    """Raise an error that names the lines of a linked module; do nothing if it is no such one.
+    """Raise an error that names the lines of a linked module; do nothing if it is not one.
 
     XLA does not say which op fails. If it fails to compile a part alone, that is the one.
     """

@@ -140,7 +140,7 @@ def _check(routine: _Routine, letter: str, op: ir.Operation) -> None:
     sizes["e"] = sizes["n"] - 1
     _bind(sizes, results, [shape_of(value) for value in op.results])
     if not routine.holds(sizes, options):
-        raise ValueError(f"{sizes} with {dict(options)} is nothing that {routine.rule} does")
+        raise ValueError(f"{sizes} with {dict(options)} is not a call that {routine.rule} accepts")
     for pattern in (*operands, *results):
         _check_size([sizes[dim] for dim in _dims(pattern)])
     made = [[_tensor(each, letter, batch, sizes) for each in side] for side in (operands, results)]
@@ -165,7 +165,7 @@ def _options(op: ir.Operation, allowed: Mapping[str, str]) -> Options:
     found: dict[str, int] = {}
     for name, characters in allowed.items():
         if not isinstance(config[name], ir.IntegerAttr):
-            raise ValueError(f"its option {name} is no number")
+            raise ValueError(f"its option {name} is not a number")
         found[name] = ir.IntegerAttr(config[name]).value
         if characters and found[name] not in characters.encode():
             raise ValueError(f"its option {name} is {found[name]}, expected one of {characters!r}")

@@ -57,9 +57,9 @@ def narrow_comparisons(jaxpr: Any, consts: Sequence[Any]) -> tuple[Warned, ...]:
     for eqn, number in _found(jaxpr, known):
         line = _line_of(eqn) or caller() or Location("<mplang>", 1)
         text = (
-            f"{eqn.primitive.name} compares float32 with a constant of 64 bits: {number!r} is no "
-            f"float32, the nearest is {float(np.float32(number))!r}, so the two are never equal. "
-            "Write jnp.float32(...) around the constant, or begin with data of float64"
+            f"{eqn.primitive.name} compares float32 with a constant of 64 bits: {number!r} is not "
+            f"an float32, the nearest is {float(np.float32(number))!r}, so the two are never "
+            "equal. Write jnp.float32(...) around the constant, or begin with data of float64"
         )
         warned.append((line.file, line.line, text))
     return tuple(warned)

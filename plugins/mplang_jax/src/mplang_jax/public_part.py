@@ -44,7 +44,7 @@ class PublicPart:
 
 
 def public_part(traced: TracedFunction, secret: Sequence[bool]) -> PublicPart | None:
-    """Take the public part out of a function.
+    """Split off the public part of a function.
 
     Integers of public operands are computed exactly, and floats that follow from them by exact
     ops, such as uniform numbers from random bits; all else of public operands stays.
@@ -133,7 +133,7 @@ def _fold(known: Any, rest: Any) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     """Compute what depends on no operand.
 
     Args:
-        known: a function without operands; what it captures is no constant of its code.
+        known: a function without operands; what it captures is not a constant of its code.
         rest: a function that takes its results first.
 
     Returns:

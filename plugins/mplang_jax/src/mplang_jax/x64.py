@@ -77,11 +77,11 @@ def _is_small_float(var: Any) -> bool:
 def loses_precision(wide: Any, narrow: Any) -> bool:
     """Return whether a number in the user's code differs without 64-bit types.
 
-    Rounding a Python float is no loss: it takes the type of the other operand. JAX's own functions
-    are excluded, since their numbers follow the type. In a function that draws random numbers of
-    64 bits only because such types are enabled, rounding any float is no loss: JAX draws other
-    numbers then. Nor is it in JAX's copy of SciPy if an operand is of bools: its constants have the
-    type that bools are converted to, which is then that of most bits.
+    Rounding a Python float is not a loss: it takes the type of the other operand. JAX's own
+    functions are excluded, since their numbers follow the type. In a function that draws random
+    numbers of 64 bits only because such types are enabled, rounding any float is not a loss: JAX
+    draws other numbers then. Nor is it in JAX's copy of SciPy if an operand is of bools: its
+    constants have the type that bools are converted to, which is then that of most bits.
 
     Args:
         wide: the jaxpr with 64-bit types.

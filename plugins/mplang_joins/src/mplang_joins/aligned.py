@@ -70,7 +70,7 @@ def align(sides: Sequence[Side], how: How) -> Aligned:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """All sides' rows, in the order of tokens.
+    """Rows of all sides, in the order of tokens.
 
     Columns of one element type of different sides share an array, as a row is of one side.
     """

@@ -1,4 +1,4 @@
-"""How large a number may be that is divided on shares. Imports no engine."""
+"""Bounds of dividends on shares. Imports no engine."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class QueryStep:
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Report):
-    """Where the parts of a program run, what they tell whom, and what they cost.
+    """Plan of a program: where its parts run, what they disclose to whom, and their costs.
 
     Attributes:
         program: its name.
@@ -226,7 +226,7 @@ class _Costs:
         ]
         if not bounds:
             raise TraceError(
-                "explain: the program reads no data set of whose rows a bound is known", code="T018"
+                "explain: the program reads no data set with a known bound on its rows", code="T018"
             )
         self._largest = max(bounds)
 

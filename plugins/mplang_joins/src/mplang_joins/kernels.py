@@ -195,8 +195,8 @@ def _codes(table: Any, code: str, groups: int) -> Array:
     column = table.column(code)
     if column.null_count:
         raise KernelError(
-            "joins.reduced: a row is in a group that is none of those published; say in values: or "
-            "ranges: of the data set which there are, or leave out rows without one",
+            "joins.reduced: a row is in a group that is not published; list all groups in values: "
+            "or ranges: of the data set, or leave out rows without one",
             code="R009",
         )
     codes: Array = column.to_numpy().astype(np.int64)

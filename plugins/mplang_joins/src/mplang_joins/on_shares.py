@@ -1,4 +1,4 @@
-"""What all joins run: salts at the parties that bring tables, and functions of arrays on an SPU."""
+"""Steps of all joins: salts at the parties that bring tables, and functions of arrays on an SPU."""
 
 from __future__ import annotations
 

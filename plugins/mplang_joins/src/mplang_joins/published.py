@@ -1,4 +1,4 @@
-"""What owners publish of the columns of a table. Imports no Arrow."""
+"""Published facts about the columns of a table. Imports no Arrow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Label: TypeAlias = bool | int | str
 
 
 class PublishedColumn(NamedTuple):
-    """What an owner publishes of a column.
+    """Published facts about a column.
 
     Attributes:
         values: all that there are, besides null; empty if it does not say.

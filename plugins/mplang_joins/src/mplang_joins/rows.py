@@ -1,4 +1,4 @@
-"""What a secret join takes on shares, and what it gives. Imports no Arrow and no JAX."""
+"""Operands and results of a secret join on shares. Imports no Arrow and no JAX."""
 
 from __future__ import annotations
 

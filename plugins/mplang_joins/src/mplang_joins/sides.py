@@ -117,8 +117,8 @@ def _owned(what: str, tables: Sequence[Any]) -> list[OwnedTable]:
     for name in names:
         if names.count(name) > 1:
             raise TraceError(
-                f"{at()}{what}: two tables are those of {name}; join these first, on a device of "
-                "its own, as any two tables",
+                f"{at()}{what}: two tables are those of {name}; join them first on its device, as "
+                "any two tables",
                 code="T018",
             )
     devices = [device_of_party(cluster, name).name for name in names]

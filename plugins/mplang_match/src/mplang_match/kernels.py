@@ -72,8 +72,7 @@ class Matching:
         least = self.op.attrs["at_least"]
         if len(common) < least:
             raise RunError(
-                f"fewer than {least} keys are in common, which at_least= asks for, so nothing is "
-                "told",
+                f"fewer than {least} keys are in common (at_least=), so nothing is disclosed",
                 code="R016",
             )
 

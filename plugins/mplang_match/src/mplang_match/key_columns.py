@@ -1,4 +1,4 @@
-"""What a key is made of: one column of each table for each part of it. Imports no Arrow."""
+"""Columns of a key: one of each table for each part. Imports no Arrow."""
 
 from __future__ import annotations
 

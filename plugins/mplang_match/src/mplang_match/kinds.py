@@ -1,4 +1,4 @@
-"""What equals what: kinds of key columns, whatever their width or unit. Imports no Arrow."""
+"""Equality of keys: kinds of key columns, whatever their width or unit. Imports no Arrow."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def kind_of(type: str) -> KeyKind:
     """
     if type in _FLOATS:
         raise TypeError(
-            f"{type} is no type of a key: floats are equal in their last bit or not at all; cast "
-            "them to integers or decimals"
+            f"{type} is not a type of a key: floats are equal in their last bit or not at all; "
+            "cast them to integers or decimals"
         )
     if parts := _DECIMAL.fullmatch(type):
         return KeyKind("decimal", int(parts[1]))
@@ -72,7 +72,6 @@ def common_kind(a: str, b: str) -> KeyKind:
     kinds = kind_of(a), kind_of(b)
     if kinds[0].name != kinds[1].name:
         raise TypeError(
-            f"{a} does not match {b}, as no value of the one equals one of the other; cast one of "
-            "them"
+            f"{a} does not match {b}: no value of one equals a value of the other; cast one of them"
         )
     return max(kinds)

@@ -34,7 +34,7 @@ def owners(op: Operation) -> tuple[int, int]:
     """Return the ranks of the parties that bring the tables.
 
     Raises:
-        TypeError: an operand is no table at one party, or both are at the same one.
+        TypeError: an operand is not a table at one party, or both are at the same one.
     """
     ranks = []
     for i, kind in enumerate(operand_types(op)):
@@ -89,7 +89,7 @@ def _infer(op: Operation, world: Mask) -> Sequence[AnyType]:
     _check_on(attrs["on"], tables(op))
     learn: Mask = attrs["learn"]
     if not learn or not learn <= Mask.from_ranks(ranks):
-        raise ValueError(f"both parties learn what is in common, or one of {ranks}, got {learn}")
+        raise ValueError(f"learn names both parties or one of {ranks}, got {learn}")
     if attrs["protocol"] not in names():
         raise ValueError(f"no matcher {attrs['protocol']!r} is installed; {', '.join(names())} are")
     most = attrs["most"]

@@ -15,8 +15,8 @@ Message: TypeAlias = dict[str, Any]
 class PipeEndedError(Exception):
     """The other end of a pipe has gone.
 
-    It is no ``OSError``: a :class:`mplang_core.errors.CommError` is one, too, and is no end of the
-    pipe over which the messages of a party's links go.
+    It is not an ``OSError``: a :class:`mplang_core.errors.CommError` is one, too, and is not the
+    end of the pipe over which the messages of a party's links go.
     """
 
 

@@ -1,4 +1,4 @@
-"""How many keys a table has at most, as its owner publishes it. Imports no Arrow."""
+"""Maximum number of keys of a table, as its owner publishes it. Imports no Arrow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def data_sets_of(table: MPObject) -> list[str]:
         table: a value of a program that is traced.
 
     Returns:
-        The names; an empty one stands for other data. None if it is no such value.
+        The names; an empty one stands for other data. None if it is not such a value.
     """
     ctx = table.ctx
     if not isinstance(table, TraceVar) or not isinstance(ctx, TraceContext):

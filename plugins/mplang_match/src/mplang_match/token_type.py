@@ -45,7 +45,7 @@ class TokensType(BaseType):
         return f"how many different keys {owner} has, as no rows= bounds it"
 
     def mismatch(self, value: object) -> str | None:
-        """Return that no value is of it: tokens are sent, and are no value of a program."""
+        """Return that no value is of it: tokens are sent, and are not values of a program."""
         return f"{self} has no values, got a {type(value).__name__}"
 
     def params(self) -> tuple[Any, ...]:

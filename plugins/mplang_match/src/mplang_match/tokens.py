@@ -113,8 +113,8 @@ def make_tokens(keys: pa.Array, secret: bytes, size: int | None) -> Tokens:
     different, of_keys = np.unique(made, return_inverse=True)
     if size is not None and len(different) > size:
         raise RunError(
-            f"there are more different keys than {size}, of which nothing is told but that: say by "
-            "rows= of mp.match how many there are at most, or in rows: of the data set",
+            f"there are more different keys than {size}: declare the maximum by rows= of mp.match, "
+            "or by rows: of the data set",
             code="R009",
         )
     count = DUMMIES if size is None else size + DUMMIES - len(different)
@@ -131,7 +131,7 @@ def read_text(text: memoryview) -> Array:
     """Return tokens of lines of text, in ascending order.
 
     Raises:
-        RunError: they are no such lines.
+        RunError: they are not such lines.
     """
     if not len(text):
         return np.empty(0, f"S{SIZE}")

@@ -10,8 +10,8 @@ _ORDER = tuple(Effects)
 def effects_of(op: Operation) -> Effects:
     """Return the strongest effect of an op and of those in its regions.
 
-    Communication is no effect, since a pass removes an op at all parties.
-    Failure is no effect: an unused op may be removed although it would fail.
+    Communication is not an effect, since a pass removes an op at all parties.
+    Failure is not an effect: an unused op may be removed although it would fail.
 
     Example:
         >>> effects_of(Operation("nobody.knows", ()))

@@ -1,4 +1,4 @@
-"""What runs with the library: in a process of its own on a worker, in this one on a simulator."""
+"""Calls of the library: in a separate process on a worker, in this one on a simulator."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Paillier:
         made = []
         for number in numbers:
             if not 0 < number < self._square:
-                raise ValueError("a ciphertext is no number below the square of the modulus")
+                raise ValueError("a ciphertext is not a number below the square of the modulus")
             made.append(self._load(_written([number])))
         return made
 

@@ -41,7 +41,7 @@ def plain_bits(x: TensorType, limit: Limit, scale: int) -> int:
         scale: bits behind the binary point.
 
     Raises:
-        TypeError: they are no numbers, or floats without a limit.
+        TypeError: they are not numbers, or floats without a limit.
         ValueError: they have too many bits.
 
     Example:
@@ -66,7 +66,7 @@ def plain_bits(x: TensorType, limit: Limit, scale: int) -> int:
             "scale= how many bits it has behind the point"
         )
     if scale and not is_float:
-        raise TypeError(f"{x} has nothing behind the point, so leave scale={scale} out")
+        raise TypeError(f"{x} has no fraction, so leave scale={scale} out")
     most = Fraction(limit) * 2**scale if bounded else Fraction(_largest(name))
     bits = math.ceil(most).bit_length()
     if bits > PLAIN_BITS:
@@ -158,7 +158,7 @@ def encrypt(
         A ``phe.ciphertext<…>`` of the same shape.
 
     Raises:
-        TraceError: these are no numbers, or none that fit; shows the line.
+        TraceError: these are not numbers, or none that fit; shows the line.
         KernelError: a number is larger than the limit, or not finite. Raised at the party.
 
     Example:
@@ -237,9 +237,7 @@ def _sum_type(
     _check_key(x, key)
     _check_key(y, key)
     if x.inner != y.inner or x.scale != y.scale:
-        raise TypeError(
-            f"what is added has one shape, and as many bits behind the point: {x} and {y}"
-        )
+        raise TypeError(f"addends need one shape and the same number of fraction bits: {x} and {y}")
     return _of(x, x.inner.shape, max(x.bits, y.bits) + 1, x.scale)
 
 
@@ -266,7 +264,7 @@ def add(x: PheCiphertextType, y: PheCiphertextType, key: PhePublicKeyType) -> Ph
 
     Raises:
         TraceError: they are of different shapes, scales or keys; shows the line.
-        KernelError: one is no ciphertext under that key.
+        KernelError: one is not a ciphertext under that key.
 
     Example:
         >>> import mplang_core as mp
@@ -302,7 +300,7 @@ def sub(x: PheCiphertextType, y: PheCiphertextType, key: PhePublicKeyType) -> Ph
 
     Raises:
         TraceError: they are of different shapes, scales or keys; shows the line.
-        KernelError: one is no ciphertext under that key.
+        KernelError: one is not a ciphertext under that key.
 
     Example:
         >>> import mplang_core as mp
@@ -347,7 +345,7 @@ def multiply_plain(
 
     Raises:
         TraceError: they are of different shapes or keys, or do not fit; shows the line.
-        KernelError: a plain number is larger than the limit, or one is no ciphertext.
+        KernelError: a plain number is larger than the limit, or one is not a ciphertext.
 
     Example:
         >>> import mplang_core as mp
@@ -397,7 +395,7 @@ def matmul_plain(
 
     Raises:
         TraceError: they do not fit, or are under another key; shows the line.
-        KernelError: a plain number is larger than the limit, or one is no ciphertext.
+        KernelError: a plain number is larger than the limit, or one is not a ciphertext.
 
     Example:
         >>> import numpy as np
@@ -447,7 +445,7 @@ def sum(x: PheCiphertextType, key: PhePublicKeyType) -> PheCiphertextType:
 
     Raises:
         TraceError: it has no axis, or another key; shows the line.
-        KernelError: one is no ciphertext under that key.
+        KernelError: one is not a ciphertext under that key.
 
     Example:
         >>> import mplang_core as mp

@@ -28,7 +28,7 @@ Number: TypeAlias = bool | int | float
 
 
 class AllowedInput(StrictModel):
-    """What a public input of a program may be.
+    """Values allowed for a public input of a program.
 
     Attributes:
         name: its name in the program.
@@ -90,7 +90,7 @@ class AllowedInput(StrictModel):
 
 
 class Approval(StrictModel):
-    """What an owner has reviewed and allows.
+    """Program that an owner has reviewed and allows.
 
     Attributes:
         version: version of this format; 1 was for lines by file and number.

@@ -26,7 +26,7 @@ SUFFIX = ".approval"
 
 
 class Wanted(NamedTuple):
-    """What a run needs an approval for.
+    """Part of a run that needs an approval.
 
     Attributes:
         asked: what it would do.
@@ -71,7 +71,7 @@ class Wanted(NamedTuple):
             return f"it is for {quoted(approval.name)}, and this is called {quoted(asked.name)}"
         if not asked.texts:
             return (
-                "the run does not tell its source lines, and they were shown: upgrade mplang-http "
+                "the run does not include its source lines, which were shown: upgrade mplang-http "
                 "at the coordinator, or run the program as a whole"
             )
         if approval.shown != asked.texts:
@@ -81,10 +81,10 @@ class Wanted(NamedTuple):
     def _inputs(self, approval: Approval) -> Iterator[str]:
         given = {each.position: each.numbers for each in self.inputs}
         for position in sorted(given.keys() - approval.inputs.keys()):
-            yield f"it says nothing of input {position}, which is public"
+            yield f"it does not name the public input {position}"
         for position, allowed in approval.inputs.items():
             if position not in given:
-                yield f"{quoted(allowed.name)} is to be public, and the same at all parties"
+                yield f"{quoted(allowed.name)} must be public, and the same at all parties"
             else:
                 told = allowed.refusal(given[position])
                 if told:
@@ -113,7 +113,7 @@ class Approvals:
         return [each for each in self.read() if self.counts(each)]
 
     def read(self) -> list[Signed]:
-        """Return all of the folder; what is no approval is left out."""
+        """Return all of the folder; what is not an approval is left out."""
         return [each for _, each in self.files()]
 
     def files(self) -> list[tuple[Path, Signed]]:
@@ -129,7 +129,7 @@ class Approvals:
             data: untrusted bytes.
 
         Raises:
-            ConfigError: it is no envelope of an approval.
+            ConfigError: it is not an envelope of an approval.
         """
         return open_signed(data, self.keys, self.threshold) if self.keys else None
 

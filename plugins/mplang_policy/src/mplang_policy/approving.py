@@ -1,4 +1,4 @@
-"""What stands behind ``mplang review`` and ``mplang approve``."""
+"""Implementation of ``mplang review`` and ``mplang approve``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def review_of(
         link: the network between the parties, if what protocols take is to be counted.
 
     Raises:
-        MPLangError: it is no artifact, its owner takes no part, or an input is none.
+        MPLangError: it is not an artifact, its owner takes no part, or an input is none.
     """
     packed = mp.artifact.load(program)
     names, titles = packed.cluster.parties, list(packed.signature.names)
@@ -214,7 +214,7 @@ def _other_answer(owner: Owner, approval: Approval, program: str) -> str:
         asked, requests = reviewed.asked, reviewed.decision.requests
         why = Wanted(asked, (), owner.party, requests).other_program(approval)
         if not why and not decide_program(owner.rules(), asked, approved=True).allowed:
-            why = f"the rules permit it to {who} in no case"
+            why = f"the rules never permit it to {who}"
         if why:
             return why
     return ""

@@ -107,7 +107,7 @@ def verify(
         list[str] | None, typer.Option(help="An archive of mplang audit rotate, the oldest first.")
     ] = None,
 ) -> None:
-    """Look for entries that were changed, removed, moved or added; exits with 1 if there are."""
+    """Search for entries that were changed, removed, moved or added; exits with 1 if there are."""
     log = _log(config)
     split = [each.partition("=") for each in head or []]
     heads = [(who, read_head(text)) for who, _, text in split]
@@ -134,9 +134,11 @@ def verify(
     last = log.head
     typer.echo(f"{last.number} entries, each as it was written; the last is {last.hash}")
     for rule, count in expiries.rules.items():
-        typer.echo(printable(f"but for {count} that expired, on record, by the rule {rule}"))
+        typer.echo(printable(f"{count} of them expired, on record, by the rule {rule}"))
     if not heads:
-        typer.echo("that none is missing at the end, peers can say: verify --head PEER=NUMBER:HASH")
+        typer.echo(
+            "whether entries are missing at the end, peers can say: verify --head PEER=NUMBER:HASH"
+        )
 
 
 @audit.command()

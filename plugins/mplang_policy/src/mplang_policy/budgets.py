@@ -18,7 +18,7 @@ from mplang_core.ext import StrictModel
 
 
 class Amount(NamedTuple):
-    """What is used up.
+    """Amount of a budget that is used.
 
     Attributes:
         epsilon: in millionths.

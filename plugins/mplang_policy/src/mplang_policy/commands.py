@@ -50,7 +50,7 @@ def check(
     party: Annotated[str | None, typer.Option("--as", help="Your party; that of the file.")] = None,
     coordinator: Coordinator = None,
 ) -> None:
-    """Say whether your rules and admission checks permit a program, and what they refuse."""
+    """Report whether your rules and admission checks permit a program, and what they refuse."""
     owner = Owner.read(config)
     if party not in (None, owner.party):
         raise ConfigError(f"{config} is the file of {owner.party}, not of {party}", code="C006")

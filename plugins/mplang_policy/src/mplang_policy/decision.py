@@ -70,7 +70,7 @@ class RefusedRequest(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the rules of a party say to a program.
+    """Decision of a party's rules on a program.
 
     Attributes:
         requests: what they were asked.
@@ -256,7 +256,7 @@ def _read(request: Request) -> Why:
     """Return why columns that are offered to match on alone cannot leave, whatever rules say."""
     columns = " and ".join(map(quoted, request.read))
     text = (
-        f"{columns} is offered to match on, and for nothing else; mp.match leaves it out of its "
+        f"{columns} is offered for matching only; mp.match leaves it out of its "
         "results unless keep=True, and no filter may name it"
     )
     return Why("forbidden", text, about=[Entity("Column", each) for each in request.read])

@@ -69,7 +69,7 @@ def open_envelope(data: bytes, keys: Mapping[str, Ed25519PublicKey]) -> Signed:
         keys: the public keys that count, by the name of who has the private one.
 
     Raises:
-        ConfigError: it is no envelope of an approval.
+        ConfigError: it is not an envelope of an approval.
     """
     envelope = _envelope(data)
     signers = _signers(envelope, keys)
@@ -89,7 +89,7 @@ def open_signed(data: bytes, keys: Mapping[str, Ed25519PublicKey], threshold: in
         ``None`` if it has too few signatures.
 
     Raises:
-        ConfigError: it is no envelope of an approval.
+        ConfigError: it is not an envelope of an approval.
     """
     envelope = _envelope(data)
     signers = _signers(envelope, keys)
@@ -166,7 +166,7 @@ def read_key(path: str, password: str | None = None) -> Ed25519PrivateKey:
     """Read a private key.
 
     Raises:
-        ConfigError: it cannot be read, is no Ed25519 key, or the password is wrong.
+        ConfigError: it cannot be read, is not an Ed25519 key, or the password is wrong.
     """
     try:
         data = Path(path).read_bytes()
@@ -175,7 +175,7 @@ def read_key(path: str, password: str | None = None) -> Ed25519PrivateKey:
         raise ConfigError(f"cannot read the key {path}: {error}", code="C011") from None
     if not isinstance(found, Ed25519PrivateKey):
         raise ConfigError(
-            f"{path} is no Ed25519 key; mplang approve --new-key makes one", code="C011"
+            f"{path} is not an Ed25519 key; mplang approve --new-key makes one", code="C011"
         )
     return found
 
@@ -187,7 +187,7 @@ def read_public_keys(paths: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
         paths: PEM files, by the name of who has the private key.
 
     Raises:
-        ConfigError: one cannot be read, is no Ed25519 key, or two are the same.
+        ConfigError: one cannot be read, is not an Ed25519 key, or two are the same.
     """
     keys: dict[str, Ed25519PublicKey] = {}
     for name, path in paths.items():
@@ -198,7 +198,7 @@ def read_public_keys(paths: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
                 f"cannot read the key of {name}, {path}: {error}", code="C011"
             ) from None
         if not isinstance(found, Ed25519PublicKey):
-            raise ConfigError(f"{path}, the key of {name}, is no Ed25519 key", code="C011")
+            raise ConfigError(f"{path}, the key of {name}, is not an Ed25519 key", code="C011")
         same = [other for other, key in keys.items() if key == found]
         if same:  # else one person's signature would count twice
             raise ConfigError(f"{name} and {same[0]} have the same key", code="C011")

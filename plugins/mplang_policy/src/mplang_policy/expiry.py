@@ -189,7 +189,7 @@ _ADVICE = "mplang audit verify says more"
 
 
 def _check(entries: list[Entry]) -> None:
-    """Check that entries are as they were written: what expires is no evidence any more."""
+    """Check that entries are as they were written: what expires is no longer evidence."""
     for last, entry in zip([None, *entries], entries, strict=False):
         follows = last is None or entry.previous == last.hash
         is_whole = entry.text == REDUCED or hash_of(*entry[:5]) == entry.hash

@@ -74,9 +74,9 @@ class ExpiryCheck:
         self.rules[rule] = self.rules.get(rule, 0) + (count if type(count) is int else 0)
 
     def end(self) -> Iterator[str]:
-        """Yield what was deleted, and no expiry tells of it."""
+        """Yield what was deleted, and no expiry records it."""
         for each in self._gone[ENTRIES].values():
-            yield f"the body of {_named(each.entry)} was deleted, and no expiry tells of it"
+            yield f"the body of {_named(each.entry)} was deleted, and no expiry records it"
         for each in self._gone[DETAILS].values():
             yield f"what {_named(each.entry)} speaks of is lost, or was changed"
 

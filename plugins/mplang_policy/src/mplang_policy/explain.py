@@ -1,4 +1,4 @@
-"""Why rules refuse a request: the rule that forbids it, or the nearest permit and what it lacks."""
+"""Explanation of refused requests: the rule that forbids it, or the nearest permit and its gap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NAMES = 6  # that are listed in a sentence
 
 
 class Conjunct(NamedTuple):
-    """One of the conditions that a permit sets.
+    """Condition of a permit.
 
     Attributes:
         text: as Cedar writes it.
@@ -32,7 +32,7 @@ class Conjunct(NamedTuple):
 
 
 class Why(NamedTuple):
-    """Why a request is refused.
+    """Reason to refuse a request.
 
     Attributes:
         code: ``forbidden``, ``lacking``, ``no-rule`` or ``error``; see :class:`Refusal`.

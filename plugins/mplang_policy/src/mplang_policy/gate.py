@@ -100,7 +100,7 @@ class Gate:
         config = GateConfig.model_validate(fields)
         if config.log != self._path:
             raise ConfigError(
-                "field 'gate.log': another log counts from a restart only", code="C013"
+                "field 'gate.log': a change of the log takes effect after a restart", code="C013"
             )
         names, approvals = Names.of(worker), Approvals(config)
         rules = _live_rules(config, names)
@@ -193,17 +193,17 @@ class Gate:
 
     @property
     def lineage(self) -> StoredLineage:
-        """What stored values rest on."""
+        """Lineage of stored values."""
         return self._lineage
 
     @property
     def stops(self) -> Stops:
-        """What the owner stops."""
+        """Stops by the owner."""
         return self._stops
 
     @property
     def owner(self) -> OwnerView:
-        """What the owner sees and changes while the worker runs."""
+        """Interface for the owner while the worker runs."""
         return self._owner
 
     @property
@@ -253,7 +253,7 @@ class Gate:
             coordinator: who passes it on.
 
         Raises:
-            AdmissionError: it is no envelope of an approval, or cannot be recorded.
+            AdmissionError: it is not an envelope of an approval, or cannot be recorded.
         """
         try:
             found = self._approvals.open(data)

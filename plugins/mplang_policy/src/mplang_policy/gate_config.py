@@ -12,7 +12,7 @@ from mplang_policy.retention import Retention
 
 
 class GateConfig(StrictModel):
-    """Where the gate of a worker has what its owner decides by.
+    """Files and settings by which the owner's gate decides.
 
     Attributes:
         policy: a Cedar file, or a folder of files ``*.cedar``.

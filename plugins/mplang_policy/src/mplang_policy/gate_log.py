@@ -17,7 +17,7 @@ log = logging.getLogger("mplang.policy")
 
 
 class _FullError(Exception):
-    """What is to be recorded is more than a quota allows."""
+    """Entry that is larger than a quota allows."""
 
 
 class GateLog:

@@ -46,7 +46,7 @@ def shut(party: str, what: str, coordinator: str = "") -> AdmissionError:
         what: ``rules`` or ``log``.
         coordinator: who is refused, for the rules.
     """
-    text = f"{party} runs nothing until its owner has mended its {what}"
+    text = f"{party} runs nothing until its owner has repaired its {what}"
     words = ["mplang", "audit", "verify", "-c", "worker.yaml"]
     if what == "rules":
         words = ["mplang", "policy", "check", "PROGRAM.mpl", "-c", "worker.yaml"]
@@ -135,7 +135,7 @@ def too_many_keys(party: str, why: str, asked: ProgramRequest) -> AdmissionError
         asked: the program.
     """
     text = f"{party} does not run {quoted(asked.name)}: {why}"
-    wait = Advice("wait", "a day begins at 0:00 UTC; a larger number is gate.tried", by=party)
+    wait = Advice("wait", "a day begins at 0:00 UTC; gate.tried sets the limit", by=party)
     return refuse(party, "quota", text, _program(asked), wait)
 
 
@@ -161,7 +161,7 @@ def _of_budget(
     left = min(by_one.epsilon - mine.epsilon, by_all.epsilon - total.epsilon)
     one_spend = len([each for each in asked.spends if each.party == asked.party]) == 1
     if 0 < left < amount.epsilon and one_spend:
-        text = "more noise takes less of the budget; what is told is less exact"
+        text = "more noise takes less of the budget; results are less exact"
         yield Advice("code", text, f"epsilon={_float(left, EPSILON)!r}")
     more, all_of_it = mine.plus(amount), total.plus(amount)
     larger = {}

@@ -1,4 +1,4 @@
-"""What rules are told of guards: how a row is made of a party's data, on every path."""
+"""Cedar context fields for guards: how a row is made of a party's data, on every path."""
 
 from __future__ import annotations
 

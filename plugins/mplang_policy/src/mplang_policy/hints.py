@@ -18,14 +18,14 @@ from mplang_policy.rules import Rules
 
 OF_GUARDS = ("k", "max_share", "declassifiers", "aggregates")
 NO_GUARD = (
-    "what it tells is of single rows; mp.guard.aggregate, or an op of mp.dp, aggregates a table so "
-    "that rules count on it"
+    "it discloses single rows; mp.guard.aggregate, or an op of mp.dp, computes aggregates that "
+    "rules can permit"
 )
-NOT_THROUGH_IT = "what is told here did not go through {ops}: send on what the guard gives alone"
+NOT_THROUGH_IT = "this value did not go through {ops}: send only what the guard returns"
 OF_OTHERS = "its guard is {there}, and the rule counts on {wanted} alone"
-SMALLER = "it tells of smaller groups; a larger k= of mp.guard.aggregate leaves them out"
+SMALLER = "it includes smaller groups; a larger k= of mp.guard.aggregate leaves them out"
 DOMINATED = (
-    "it tells of groups of which one unit may have a larger part; max_share= of "
+    "it includes groups of which one unit may have a larger share; max_share= of "
     "mp.guard.aggregate leaves them out"
 )
 OF_SIDE_CHANNELS = {
@@ -34,7 +34,8 @@ OF_SIDE_CHANNELS = {
         'of times, and join by equality (docs/disclosure.md, "Sizes and durations")'
     ),
     What.SIZE: (
-        "a table's size tells who cannot read it of its rows: send tensors, or the table to "
+        "a table's size discloses its number of rows to parties that cannot read it: send tensors, "
+        "or the table to "
         'parties that may read it (docs/disclosure.md, "Sizes and durations")'
     ),
 }
@@ -92,7 +93,7 @@ def _guards(
             call = guard_call(mine, conditions, asked, names)
             yield Advice("code", NO_GUARD, call, row.line)
         else:
-            text = f"what it tells is of single rows; {permit.shown} counts on {_listed(families)}"
+            text = f"it discloses single rows; {permit.shown} counts on {_listed(families)}"
             yield Advice("code", text, where=row.line)
 
 
@@ -139,7 +140,7 @@ def changes_for(request: Request, why: Why, asked: ProgramRequest) -> Iterator[A
         yield Advice("receiver", "the rule is of another receiver", "\n".join(parties), line)
     most = most_of(why.lacking, "epsilon")
     if most and len([each for each in asked.spends if each.party == asked.party]) == 1:
-        text = "more noise takes less of the budgets; what is told is less exact"
+        text = "more noise takes less of the budgets; results are less exact"
         yield Advice("code", text, f"epsilon={millionths(most)}")
     if "columns" in why.lacks:
         yield from _of_columns(request, why.lacking, asked)

@@ -21,7 +21,7 @@ OTHER = "other:"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the rules of a party can name; anything else is taken for a mistake.
+    """Names that a party's rules may use; others count as mistakes.
 
     Attributes:
         known: by the type of the entity, its names; any are there of a type that is not listed.

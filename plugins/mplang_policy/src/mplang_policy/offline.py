@@ -51,7 +51,9 @@ def asked_of(
     """
     if party not in names:
         parties = ", ".join(map(quoted, names))
-        raise ConfigError(f"{party} is no party of {quoted(program.name)}: {parties}", code="C006")
+        raise ConfigError(
+            f"{party} is not a party of {quoted(program.name)}: {parties}", code="C006"
+        )
     followed, rank = followed_of(program, stored), list(names).index(party)
     stores = {
         name: {at: sorted(label.sources) for at, label in each.items()}

@@ -19,7 +19,7 @@ from mplang_policy.rules import Rules
 
 @dataclass(frozen=True)
 class Owner:
-    """What a worker's file says of its owner's gate.
+    """Gate settings in a worker's file.
 
     Attributes:
         party: name of the party.
@@ -49,7 +49,7 @@ class Owner:
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigError(f"cannot read {path}: {error}", code="C003") from error
         if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-            raise ConfigError(f"{path} is no worker's file: it has no name", code="C003")
+            raise ConfigError(f"{path} is not a worker's file: it has no name", code="C003")
         if not isinstance(fields.get("gate"), dict):
             raise ConfigError(
                 f"{path} has no gate; write `gate: {{policy: policy, log: gate.db}}` into it",
@@ -58,7 +58,7 @@ class Owner:
         try:
             names = Names.of(fields)
         except (AttributeError, TypeError) as error:
-            raise ConfigError(f"{path} is no worker's file: {error}", code="C003") from None
+            raise ConfigError(f"{path} is not a worker's file: {error}", code="C003") from None
         return cls(
             party=fields["name"],
             coordinators=tuple(sorted(names.known["Coordinator"])),

@@ -21,7 +21,7 @@ REVOKED = "revoked"
 
 
 class RulesInForce(NamedTuple):
-    """What of a gate's configuration counts now.
+    """Gate configuration in force.
 
     Attributes:
         approvals: the approvals.
@@ -120,7 +120,7 @@ def refusal_of_worker(
     if approval.party != party:
         return f"it is of {approval.party}"
     if not set(approval.coordinators) & names.known.get("Coordinator", frozenset()):
-        return f"{' and '.join(approval.coordinators)} is no coordinator here"
+        return f"{' and '.join(approval.coordinators)} is not a coordinator here"
     gone = [name for name in approval.data_sets if names.unknown("DataSet", name)]
     if gone:
         return f"it reads data set {gone[0]}, which is not here"

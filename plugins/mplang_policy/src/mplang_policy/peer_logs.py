@@ -1,7 +1,7 @@
 """Memory of peers' logs: a head is judged by the chain that it is on, and not by when it comes.
 
 Runs of several coordinators are told of in any order, so a head with a smaller number than the
-last one is no evidence. Another hash at a number that is known is.
+last one is not evidence. Another hash at a number that is known is.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Chain(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What a head of a peer shows, for the log.
+    """Evidence by the head of a peer's log.
 
     Attributes:
         kind: ``set back`` or ``not shown``.
@@ -74,7 +74,7 @@ class Evidence(NamedTuple):
 
 
 class PeerLogs:
-    """What a party remembers of its peers' logs, in the file of its own.
+    """Store of peers' log heads, in the file of the party's own log.
 
     Args:
         file: the file, inside of a transaction if it is changed.

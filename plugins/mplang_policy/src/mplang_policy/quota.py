@@ -11,7 +11,7 @@ from mplang_core.ext import DAY
 
 
 class Used(NamedTuple):
-    """What a coordinator has caused, or may cause, in a log.
+    """Amounts that a coordinator has used, or may use, of a log.
 
     Attributes:
         entries: number of entries.
@@ -30,7 +30,7 @@ ENTRY = Used(entries=1)
 
 
 class Quota:
-    """What each coordinator has caused in a log since midnight, UTC. Safe for threads.
+    """Quota of log entries by coordinator since midnight, UTC. Safe for threads.
 
     A log that cannot be written stops everybody, so nobody may fill the disk, with refusals or
     with runs.

@@ -39,7 +39,7 @@ def renew_all(owner: Owner, key: Ed25519PrivateKey) -> Iterator[str]:
     public = key.public_key()
     if public not in kept.keys.values():
         raise ConfigError(
-            "the key is none of gate.approvers, so its signature would not count", code="C011"
+            "the key is not among gate.approvers, so its signature would not count", code="C011"
         )
     ledger = Ledger(owner.gate.log, read_only=True)
     try:

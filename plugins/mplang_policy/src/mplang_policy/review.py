@@ -39,8 +39,8 @@ from mplang_policy.request import describe
 
 LINES = "Its source lines"
 ABOUT_LINES = (
-    "That is what {} says stands there. What runs is what the digest is of, whatever its lines "
-    "say. An approval holds for these functions and texts; files, cells and numbers may change."
+    "This text is what {} claims. The digest identifies what runs, whatever its lines say. An "
+    "approval holds for these functions and texts; files, cells and numbers may change."
 )
 MAX_LINES = 12  # of a piece of code that a terminal shows
 
@@ -113,7 +113,7 @@ class CodeListing:
 
 @dataclass(frozen=True)
 class Review(Report):
-    """What an owner is shown of a program.
+    """Review of a program, as its owner sees it.
 
     Attributes:
         party: the owner's party.
@@ -278,7 +278,7 @@ class Review(Report):
         """Return the source lines that an approval holds for."""
         known = [row for row in self.lines() if row[1] or row[2]]
         if not known:
-            return [Paragraphs(["The program does not tell the text of its lines."], LINES)]
+            return [Paragraphs(["The program does not include the text of its lines."], LINES)]
         rows = [
             [quoted_line(where), quoted(name, None), in_curly_quotes(text)]
             for where, name, text in known

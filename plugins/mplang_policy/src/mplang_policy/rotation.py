@@ -75,7 +75,7 @@ def _write(archive: Path, entries: Sequence[Entry], detail: Callable[[str], Any]
         finally:
             os.close(folder)
     except FileExistsError:
-        raise ConfigError(f"{archive} is there already; name a new file", code="C013") from None
+        raise ConfigError(f"{archive} exists already; name a new file", code="C013") from None
     except OSError as error:
         with contextlib.suppress(OSError):
             archive.unlink()
@@ -98,4 +98,4 @@ def read_archive(path: Path) -> Iterator[tuple[Entry, Any]]:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", code="C013") from None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(f"{path} is no archive of a log", code="C013") from None
+        raise ConfigError(f"{path} is not an archive of a log", code="C013") from None

@@ -35,7 +35,7 @@ _NOBODY = cedarpy.Entities.from_json_str("[]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What rules say to a request.
+    """Verdict of rules on a request.
 
     Attributes:
         allowed: whether a rule permits it, or it needs none, none forbids it, and all could be
@@ -80,7 +80,7 @@ class Rules:
             names: what they may name; anything if it is left out.
 
         Raises:
-            ConfigError: one is no Cedar, does not fit the schema, or names what there is not.
+            ConfigError: one is not Cedar, does not fit the schema, or names what there is not.
 
         Example:
             >>> Rules.of({"a.cedar": "permit (principal, action, resource) when { context.x };"})
@@ -139,8 +139,8 @@ class Rules:
     def decide(self, requests: Sequence[Request]) -> list[Verdict]:
         """Return what the rules say to each request.
 
-        Anything that is no clean answer is a refusal: a rule that could not be evaluated may have
-        been the one that forbids.
+        Anything that is not a clean answer is a refusal: a rule that could not be evaluated may
+        have been the one that forbids.
 
         Args:
             requests: the requests.

@@ -65,7 +65,7 @@ class Seal(NamedTuple):
         """Return what a text says.
 
         Raises:
-            HeadError: it is no seal.
+            HeadError: it is not a seal.
         """
         number, *rest = text.split(":")
         lengths = [len(each) for each in rest]
@@ -78,7 +78,7 @@ class Seal(NamedTuple):
 
 
 class SignedHead(NamedTuple):
-    """What a gate tells its peers of its log once a run is on record.
+    """Signed head of a gate's log, sent to peers once a run is logged.
 
     Attributes:
         party: name of the party.
@@ -175,7 +175,9 @@ class GateKey:
                 f"field 'gate.log': cannot use the key {path}: {error}", code="C013"
             ) from None
         if not isinstance(self._key, Ed25519PrivateKey):
-            raise ConfigError(f"field 'gate.log': the key {path} is no Ed25519 key", code="C013")
+            raise ConfigError(
+                f"field 'gate.log': the key {path} is not an Ed25519 key", code="C013"
+            )
         self.public = self._key.public_key().public_bytes_raw().hex()
 
     def sign(

@@ -12,7 +12,7 @@ from mplang_policy.package_versions import INSTALLED, Packages
 
 
 class Standing(NamedTuple):
-    """What the log, the packages and the time say of approvals; gate and commands ask the same.
+    """Validity of approvals by log, packages and time; gate and commands share it.
 
     Attributes:
         used: how often each was used.

@@ -49,7 +49,7 @@ def read_statements(file: str, text: str) -> list[Statement]:
         text: what it holds.
 
     Raises:
-        ConfigError: it is no Cedar, or has templates, which permit nothing.
+        ConfigError: it is not Cedar, or has templates, which permit nothing.
     """
     try:
         found = json.loads(cedarpy.policies_to_json_str(text))
@@ -91,7 +91,7 @@ def _lines(text: str) -> Iterator[int]:
 
 
 def _cause(text: str, error: ValueError) -> str:
-    """Return why a text is no Cedar, with the line of the first statement that is none."""
+    """Return why a text is not Cedar, with the line of the first statement that is none."""
     begins = [*_lines(text), text.count("\n") + 2]
     lines = text.split("\n")
     for begin, end in itertools.pairwise(begins):

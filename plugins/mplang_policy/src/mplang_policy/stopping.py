@@ -1,4 +1,4 @@
-"""What an owner stops: runs whose results are not loaded any more, and coordinators."""
+"""Stops by an owner: of runs, whose results are not loaded any more, and of coordinators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LISTED = 20  # runs of an entry of the log
 
 
 class Stops:
-    """What the owner of a gate stops. Safe for threads, as its log is.
+    """Stops by the owner of a gate. Safe for threads, as its log is.
 
     Args:
         log: the log of the gate.

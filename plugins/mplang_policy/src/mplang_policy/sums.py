@@ -13,7 +13,7 @@ from mplang_policy.ledger import ENTRIES, EXPIRED, ROTATION, Entry, Ledger
 
 @dataclass
 class Sums:
-    """What the runs of a log have used.
+    """Totals used by the runs of a log.
 
     Attributes:
         uses: how often approvals were used, by their names.

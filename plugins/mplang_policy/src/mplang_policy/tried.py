@@ -76,8 +76,9 @@ def over_tried(wanted: Iterable[Tried], before: Mapping[tuple[str, str], int],
             continue
         if not each.keys:
             return (
-                f"nothing bounds how many keys {each.party} tries on data set {each.data_set}, of "
-                f"{limit} a day: say it by rows= of mp.match, and match in no loop"
+                f"the number of keys that {each.party} tries on data set {each.data_set} has no "
+                f"bound, but a limit of {limit} a day: declare it by rows= of mp.match, and do not "
+                "match in a loop"
             )
         key = each.data_set, each.party
         sums[key] = sums.get(key, 0) + each.keys

@@ -62,7 +62,7 @@ def mistakes(
     yield from expiries.end()
     begins = (1, BEGINNING) if first is None else (first.number, first.previous)
     if begins != (1, BEGINNING) and begins not in rotations:
-        yield f"the entries before {begins[0]} were removed, and no rotation tells of it"
+        yield f"the entries before {begins[0]} were removed, and no rotation records it"
     for number, each in sorted(remembered.items()):
         for who, _ in each:
             if number > last.number:

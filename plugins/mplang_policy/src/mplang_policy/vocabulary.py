@@ -1,4 +1,4 @@
-"""What Cedar takes in rules, and what does nothing: a ``forbid`` by a word that nothing ever is."""
+"""Lint for Cedar rules: words that can never occur, by which a ``forbid`` does nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def schema_text() -> str:
 
 
 class Action(NamedTuple):
-    """What the schema says of an action.
+    """Action in the schema.
 
     Attributes:
         resources: types of its resource.
@@ -90,7 +90,7 @@ def mistakes_of(statement: Statement) -> Iterator[str]:
     kinds = frozenset[str]().union(*(actions()[name].resources for name in among))
     fields = frozenset[str]().union(*(actions()[name].fields for name in among))
     for kind in sorted(set(resource_types(statement.body)) - kinds):
-        yield f"the resource is no {kind} here, but {' or '.join(sorted(kinds))}"
+        yield f"the resource is not a {kind} here, but {' or '.join(sorted(kinds))}"
     for on, name in _asked_for(statement.body):
         if on != {"Var": "context"} or name not in fields:
             yield f"nothing has `{name}` here"

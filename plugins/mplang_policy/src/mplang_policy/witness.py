@@ -18,7 +18,7 @@ log = logging.getLogger("mplang.policy")
 
 
 class Witness:
-    """What one party tells of its log and remembers of others'. Safe for threads, as its ledger is.
+    """Witness of logs: reports its party's, and remembers others'. As thread-safe as its ledger.
 
     Args:
         party: name of the party.
@@ -46,7 +46,7 @@ class Witness:
             try:
                 seal = Seal.read(told)
             except HeadError:
-                text = f"{who} tells of this party's log what no log has"
+                text = f"{who} reports an impossible head of this party's log"
                 return who, f"{text}: {who}, or its coordinator, lies"
             if not self._ledger.has(seal.head):
                 signed = verifies(self._key.public, seal)
@@ -100,7 +100,8 @@ class Witness:
             heads: by the name of a peer its signed head, untrusted, and the public key of its gate.
 
         Returns:
-            By the name of a peer the last entry of its log; those that are no evidence left out.
+            By the name of a peer the last entry of its log; those that are not evidence are left
+            out.
         """
         noted: dict[str, list[int | str]] = {}
         for peer, (data, key) in heads.items():
@@ -109,9 +110,7 @@ class Witness:
                 if (signed.party, signed.run) != (peer, run):
                     raise HeadError("it is of another party or run")
             except HeadError as error:
-                log.warning(
-                    "the head of %s's log after %s counts for nothing: %s", peer, run, error
-                )
+                log.warning("the head of %s's log after %s is ignored: %s", peer, run, error)
                 continue
             me, now = self._party, writing.now
             finding = writing.changed(partial(_note, signed, me, now))

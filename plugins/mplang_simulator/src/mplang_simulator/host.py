@@ -272,7 +272,7 @@ def _data_sets(
         if error.name != "mplang_data":
             raise
         raise MissingPackageError(
-            "data sets come with a package of their own; try: pip install mplang-data"
+            "data sets come with another package; try: pip install mplang-data"
         ) from None
     return simulated(data, names, engines)
 

@@ -109,7 +109,7 @@ class _Board:
 
     Threads that call into engines hand Python's lock to each other at each call, which takes longer
     than the calls. So while predicates are compared, one party runs and the others sleep, until it
-    is ``LEAD`` ahead or leaves the loop. It is no rule: where nobody makes progress, for example
+    is ``LEAD`` ahead or leaves the loop. It is not a rule: where nobody makes progress, for example
     while code is compiled, all go on for a while, and each time for longer; and nobody waits for a
     turn once somebody who had it waited for a message.
     """

@@ -37,7 +37,7 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         The shares, at the members.
 
     Raises:
-        TraceError: it is no tensor, or its holders are known only at run time.
+        TraceError: it is not a tensor, or its holders are known only at run time.
     """
     if not isinstance(value.base_type, TensorType):
         raise TraceError(
@@ -48,7 +48,7 @@ def share_out(value: MPObject, src: Device | None, dst: Device) -> MPObject:
         )
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who holds {value!s} is known only at run time; run its pcall at parties "
+            f"{at()}the holder of {value!s} is known only at run time; run its pcall at parties "
             "that are named",
             code="T008",
         )

@@ -58,7 +58,7 @@ class Party(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One op that the members of an SPU run jointly.
+    """Op that the members of an SPU run jointly.
 
     Attributes:
         key: the op's message key, ``run/position``.
@@ -153,7 +153,7 @@ def _in_memory(party: Party, run: str) -> bool:
 def _admit(mode: Mode, insecure: bool) -> None:
     if mode == "brpc" and not insecure:
         raise AdmissionError(
-            "BRPC links are unencrypted and ask nobody's name; leave use_mplang_channel and "
+            "BRPC links are neither encrypted nor authenticated; leave use_mplang_channel and "
             f"{ENV} as they are, or to debug, set insecure: true at every worker",
             code="A007",
         )
@@ -187,7 +187,7 @@ def _settings(mode: Mode, job: Job) -> dict[str, str]:
 
 
 class Offer(NamedTuple):
-    """What a member says before a job.
+    """Message of a member before a job.
 
     Attributes:
         link: the name of the link that it has; empty if it has none.
@@ -217,9 +217,9 @@ def _agree(party: Party, job: Job, mine: Offer) -> tuple[bool, float]:
     table = differences({f"party {rank}": each for rank, each in by_rank.items()})
     if table and len({each.get(PUBLIC) for each in by_rank.values()}) > 1:
         raise RunError(
-            "the members of this SPU have other values of what is public to it, which would make a "
-            "wrong result of all; what each of them computes may differ in the last bit. Have one "
-            f"party compute it, and mp.put it at the others, or mp.seal it:\n{table}",
+            "the members of this SPU have different values of a public input, so the result would "
+            "be wrong; floats that each of them computes may differ in the last bit. Compute it at "
+            f"one party, and mp.put it at the others, or mp.seal it:\n{table}",
             code="R015",
         )
     if table:

@@ -49,7 +49,7 @@ def results_of(public: Mapping[str, Any] | None, types: Sequence[Any]) -> Sequen
         types: of the op's operands.
 
     Raises:
-        TypeError: it takes an operand that is not public, or is no attribute of that kind.
+        TypeError: it takes an operand that is not public, or is not an attribute of that kind.
     """
     if public is None:
         return ()

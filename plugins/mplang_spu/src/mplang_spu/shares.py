@@ -17,7 +17,7 @@ BLOCK = 1 << 16  # elements; a power of two as their sizes are, so that no block
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class SpuShare:
-    """One party's share of a tensor.
+    """Share of a tensor at one party.
 
     Attributes:
         type: the share type.

@@ -13,7 +13,7 @@ from mplang_spu.config import BITS
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How a party keeps its share of an element.
+    """Layout of a party's share of an element.
 
     Attributes:
         name: libspu's name of it.

@@ -49,8 +49,8 @@ ARITHMETIC = frozenset(_ARITHMETIC.split())
 """Elementwise StableHLO ops on real numbers."""
 
 _CALLS_OUT = (
-    "it is not among the custom calls allowed there: a Python callback cannot run there, nor what "
-    "talks to a host"
+    "it is not among the custom calls allowed there: Python callbacks and calls of a host cannot "
+    "run there"
 )
 
 _ATTRIBUTES: Mapping[str, frozenset[str]] = {
@@ -122,7 +122,7 @@ class Admission:
             module = parse(text)
         except ir.MLIRError as error:
             reason = " ".join(str(error).split("\n")[:2])
-            raise ValueError(f"it is no StableHLO: {reason[:300]}") from None
+            raise ValueError(f"it is not StableHLO: {reason[:300]}") from None
         self._check(module)
         return module
 
@@ -174,7 +174,7 @@ class Admission:
 
     def _check_type(self, kind: ir.Type) -> None:
         if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-            raise ValueError(f"{str(kind)[:100]} is no tensor of a static shape")
+            raise ValueError(f"{str(kind)[:100]} is not a tensor of a static shape")
         if kind.encoding is not None:
             raise ValueError("a tensor has an encoding")
         element = str(kind.element_type)

@@ -101,7 +101,7 @@ class _Comparator:
         return found
 
     def _fail(self) -> NoReturn:
-        raise ValueError("its comparator is no strict order (x < y or x > y) as JAX writes it")
+        raise ValueError("its comparator is not a strict order (x < y or x > y) as JAX writes it")
 
 
 def _kind(op: ir.Operation) -> tuple[str, str]:

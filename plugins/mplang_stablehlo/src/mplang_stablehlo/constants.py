@@ -48,7 +48,7 @@ def _constants(text: str) -> Iterator[Constant]:
 
 
 def _of_elements(kind: str, elements: Sequence[str]) -> Constant:
-    """Return a constant of elements as MLIR writes them, which are no strings."""
+    """Return a constant of elements as MLIR writes them, which are not strings."""
     made = Constant.of_values("", kind, elements)
     return made._replace(first=tuple(each.strip('"') for each in made.first))
 

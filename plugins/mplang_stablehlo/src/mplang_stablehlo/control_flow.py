@@ -205,7 +205,7 @@ class _Translation:
         """Write an op, and name its results.
 
         Raises:
-            _StaysError: it is no StableHLO.
+            _StaysError: it is not StableHLO.
         """
         outs = self._held(op.outputs)
         results = self._results(op) if outs else []

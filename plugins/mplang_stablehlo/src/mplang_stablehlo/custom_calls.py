@@ -44,7 +44,7 @@ def shape_of(value: ir.Value) -> list[int]:
     """
     kind = value.type
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-        raise ValueError(f"{str(kind)[:100]} is no tensor of a static shape")
+        raise ValueError(f"{str(kind)[:100]} is not a tensor of a static shape")
     return list(kind.shape)
 
 

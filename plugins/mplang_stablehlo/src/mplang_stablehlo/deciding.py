@@ -30,7 +30,7 @@ def deciding_operands(code: bytes) -> tuple[int, ...]:
         code: compressed text of a module.
 
     Raises:
-        ValueError: it is no StableHLO.
+        ValueError: it is not StableHLO.
     """
     text = read(code)
     if not any(name in text for name in ("stablehlo.while", *BRANCHES)):
@@ -50,7 +50,7 @@ def secret_loop(code: bytes, secret: Sequence[bool]) -> int | None:
         there is none.
 
     Raises:
-        ValueError: it is no StableHLO.
+        ValueError: it is not StableHLO.
     """
     module = _parsed(read(code))
     loops = _Flow(module, keeps_loops=True).summary("main").loops
@@ -63,14 +63,14 @@ def _parsed(text: str) -> ir.Module:
     try:
         module = parse(text)
     except ir.MLIRError:
-        raise ValueError("it is no StableHLO") from None
+        raise ValueError("it is not StableHLO") from None
     check_call_graph(module)
     return module
 
 
 @dataclass
 class _Summary:
-    """What a function depends on, as positions of its operands.
+    """Dependencies of a function, as positions of its operands.
 
     Attributes:
         results: for each result the operands that flow into it.

@@ -1,4 +1,4 @@
-"""What a function traced by JAX depends on besides itself. Imports JAX."""
+"""Environment that a function traced by JAX depends on. Imports JAX."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class SeparatesPublicPart(Protocol):
     def public_part(
         self, secret: Sequence[bool]
     ) -> tuple[PFunction | None, Sequence[int], FeProgram] | None:
-        """Take the public part out.
+        """Split off the public part.
 
         Args:
             secret: whether each operand is secret.

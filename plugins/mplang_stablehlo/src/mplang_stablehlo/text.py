@@ -63,7 +63,7 @@ Flags: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class Facts(NamedTuple):
-    """What passes ask of a code.
+    """Metadata of a data set that stays at its source.
 
     Attributes:
         signature: the types of its operands and results.
@@ -172,7 +172,7 @@ def facts_of(code: bytes) -> Facts:
 def _signature(text: str) -> Signature:
     module, main, *_ = [*text.split("\n", 2), "", ""]
     if module not in _MODULE or not main.startswith(_MAIN) or not main.endswith(_END):
-        raise ValueError("the code is no StableHLO as jax.compile writes it, with @main first")
+        raise ValueError("the code is not StableHLO as jax.compile writes it, with @main first")
     operands, _, results = main.removeprefix(_MAIN).removesuffix(_END).partition(")")
     results = results.removeprefix(" -> ")
     if results.startswith("("):
@@ -206,11 +206,11 @@ def _tensor(text: str) -> TensorType:
     """Parse a type such as ``tensor<2x3xf32>``."""
     inner = text.removeprefix("tensor<").removesuffix(">")
     if len(inner) + len("tensor<>") != len(text):
-        raise ValueError(f"{text[:100]!r} is no static tensor")
+        raise ValueError(f"{text[:100]!r} is not a static tensor")
     dims: list[int] = []
     while "x" in inner.removeprefix("complex") and len(dims) < MAX_RANK:
         size, _, inner = inner.partition("x")
         if not (size.isascii() and size.isdigit() and len(size) < 20):
-            raise ValueError(f"{text[:100]!r} is no static tensor")
+            raise ValueError(f"{text[:100]!r} is not a static tensor")
         dims.append(int(size))
     return TensorType(DType(_ELEMENTS.get(inner, inner)), dims)

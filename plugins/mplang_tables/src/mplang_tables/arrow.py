@@ -96,7 +96,7 @@ def normalize(data: Any) -> Any:
         reason = " ".join(str(error).split())[:300]
         mixed = "with type object" in reason
         advice = "; make its elements of one type, as frame.astype({'name': str})" if mixed else ""
-        raise TypeError(f"this is no table: {reason}{advice}") from error
+        raise TypeError(f"this is not a table: {reason}{advice}") from error
     check_table(type_of(made))
     return pa.Table.from_arrays(list(map(_copied, made.columns)), schema=made.schema)
 

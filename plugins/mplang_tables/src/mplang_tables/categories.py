@@ -117,7 +117,7 @@ def decode(
     Raises:
         TraceError: there is no such column, or the list is empty, or is not of distinct values of
             the type.
-        KernelError: the column has a number that is no position, or a null; names the column, no
+        KernelError: the column has a number that is not a position, or a null; names the column, no
             value. Raised at the party that has the table.
 
     Example:

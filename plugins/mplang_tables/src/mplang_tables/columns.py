@@ -50,7 +50,7 @@ def check_table(kind: TableType) -> None:
     seen: set[str] = set()
     for name, type in kind.columns:
         if not name or "\0" in name or not _encodes(name):
-            raise ValueError(f"{name!r} is no name of a column")
+            raise ValueError(f"{name!r} is not a name of a column")
         if name.lower() in seen:
             raise ValueError(f"two columns are called {name!r}; SQL ignores upper and lower case")
         seen.add(name.lower())
@@ -141,7 +141,7 @@ def replaced(kind: TableType, column: str, *columns: tuple[str, str]) -> TableTy
 
 def _advice(type: str) -> str:
     if type == "null":
-        return 'nothing is in it; give it a type, as by astype("float64") or astype("string")'
+        return 'it is empty; give it a type, as by astype("float64") or astype("string")'
     if type.startswith("timestamp"):
         return 'times have no zone, or are timestamp[us, tz=UTC], as by dt.tz_convert("UTC")'
     if type.startswith("duration"):

@@ -61,8 +61,8 @@ def to_integers(x: TableType, *, column: str, unit: str = "1") -> TableType:
 
     Raises:
         TraceError: there is no such column, or its type has no such unit.
-        KernelError: a value is no whole number of the unit, or none of 64 bits; names the column,
-            no value. Raised at the party that has the table.
+        KernelError: a value is not a whole number of the unit, or beyond 64 bits; names the
+            column, no value. Raised at the party that has the table.
 
     Example:
         >>> import decimal

@@ -40,7 +40,7 @@ def literal(ctx: KernelContext, *, rows: int, data: Sequence[bytes], type: Table
         return arrow.read(type, rows, data)
     except (TypeError, ValueError) as error:
         raise AdmissionError(
-            f"table.literal: the data is no {type}: {error}", code="A005"
+            f"table.literal: the data is not of type {type}: {error}", code="A005"
         ) from error
 
 
@@ -114,7 +114,7 @@ def _stacked(
         ctx: of the op.
         x: an Arrow table or a scan.
         rows: the number of rows of the array.
-        valid: is set where a cell is no null; without it there may be none.
+        valid: is set where a cell is not null; without it there may be none.
 
     Raises:
         KernelError: the table has more, or a column has nulls.
@@ -137,8 +137,9 @@ def _stacked(
                 column = column.fill_null(False if str(column.type) == "bool" else 0)
             elif column.null_count:
                 raise KernelError(
-                    f"{ctx.op.opcode}: column {name!r} has nulls, a tensor none; fill or drop them "
-                    "(mplang_tables.fill_nulls), or take to_masked, which has a place for them",
+                    f"{ctx.op.opcode}: column {name!r} has nulls, which tensors cannot hold; fill "
+                    "or drop them "
+                    "(mplang_tables.fill_nulls), or use to_masked, which keeps them",
                     code="R008",
                 )
             values[count:end, i] = column.to_numpy()

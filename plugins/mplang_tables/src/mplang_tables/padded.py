@@ -38,7 +38,7 @@ class Padded(NamedTuple):
             value: a number.
 
         Raises:
-            TypeError: the rows are no arrays.
+            TypeError: the rows are not arrays.
         """
         if not hasattr(self.values, "__array_namespace__"):
             raise TypeError(

@@ -33,7 +33,7 @@ def view(table: Table | MPObject) -> TableView | Grid:
         An object that prints as its first and last rows, with names, types and the number of rows.
 
     Raises:
-        TypeError: it is no table.
+        TypeError: it is not a table.
 
     Example:
         >>> import pyarrow as pa
@@ -138,7 +138,7 @@ def show_in_ipython() -> None:
 def _schema(value: MPObject) -> Grid:
     kind = value.base_type
     if not isinstance(kind, TableType):
-        raise TypeError(f"{at()}{value!s} is no table")
+        raise TypeError(f"{at()}{value!s} is not a table")
     mask = getattr(value.type, "pmask", None)
     where = f" on {value.device.name}" if value.device is not None else ""
     what = f"a table at {'?' if mask is None else mask}{where}"

@@ -126,7 +126,7 @@ def decode(
         An Arrow table.
 
     Raises:
-        KernelError: a number is no position, or null.
+        KernelError: a number is not a position, or null.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -137,7 +137,7 @@ def decode(
         positions = pc.index_in(cells, pa.array(_numbers_within(cells.type, len(values))))
         if positions.null_count and not others:
             raise KernelError(
-                f"{ctx.op.opcode}: column {column!r} has nulls, or numbers that are no positions "
+                f"{ctx.op.opcode}: column {column!r} has nulls, or numbers that are not positions "
                 f"in the list of {len(values)}",
                 code="R008",
             )
@@ -235,7 +235,7 @@ def to_integers(ctx: KernelContext, x: Table, *, column: str, unit: str) -> Tabl
         An Arrow table.
 
     Raises:
-        KernelError: a value is no whole number of the unit, or none of 64 bits.
+        KernelError: a value is not a whole number of the unit, or beyond 64 bits.
     """
     import pyarrow as pa
 
@@ -249,8 +249,8 @@ def to_integers(ctx: KernelContext, x: Table, *, column: str, unit: str) -> Tabl
             return _times(steps.cast(pa.int64()), 1 / steps_per_unit(column, kind, unit))
         except pa.ArrowInvalid:  # whose text has a value
             raise KernelError(
-                f"{ctx.op.opcode}: column {column!r} has values that are no whole number of the "
-                f"unit {unit!r}, or none of 64 bits",
+                f"{ctx.op.opcode}: column {column!r} has values that are not a whole number of the "
+                f"unit {unit!r}, or beyond 64 bits",
                 code="R008",
             ) from None
 
@@ -288,7 +288,7 @@ def from_integers(ctx: KernelContext, x: Table, *, column: str, type: str, unit:
         except pa.ArrowInvalid:  # whose text has a value
             raise KernelError(
                 f"{ctx.op.opcode}: column {column!r} has numbers that, in the unit {unit!r}, are "
-                f"none of the type {type}",
+                f"outside of the type {type}",
                 code="R008",
             ) from None
 
@@ -320,7 +320,7 @@ def _times(cells: Column, factor: Fraction) -> Column:
     """Return integers times a factor that is whole, or one over a whole number.
 
     Raises:
-        pa.ArrowInvalid: a product is not whole, or none of 64 bits.
+        pa.ArrowInvalid: a product is not whole, or beyond 64 bits.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -388,8 +388,7 @@ def cast(ctx: KernelContext, x: Table, *, type: TableType) -> Table:
                 columns.append(_cast(cells, arrow.schema(type).field(name).type))
             except pa.ArrowInvalid:  # whose text has a value
                 raise KernelError(
-                    f"{ctx.op.opcode}: column {name!r} has numbers that are none of the type "
-                    f"{kind}",
+                    f"{ctx.op.opcode}: column {name!r} has numbers outside of the type {kind}",
                     code="R008",
                 ) from None
         return pa.Table.from_arrays(columns, schema=arrow.schema(type))

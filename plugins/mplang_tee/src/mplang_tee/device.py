@@ -30,13 +30,11 @@ def send_in(value: MPObject, src: Device | None, dst: Device) -> MPObject:
     """
     config = cast("TeeConfig", dst.config)
     if value.base_type.form is not Form.PLAIN:
-        raise TraceError(
-            f"{at()}{dst} takes what is plain at its party, got {value!s}", code="T008"
-        )
+        raise TraceError(f"{at()}{dst} takes plain values of its party, got {value!s}", code="T008")
     if value.pmask is None:
         raise TraceError(
-            f"{at()}who has {value!s} is known only at run time, so nobody can verify the enclave "
-            "for it: mp.put it at its party first",
+            f"{at()}the holder of {value!s} is known only at run time, so no party can verify the "
+            "enclave for it: mp.put it at its party first",
             code="T008",
         )
     if dst.mask <= value.pmask:

@@ -98,7 +98,7 @@ def _answered(ctx: KernelContext, owner: int, enclave: int, provider: str) -> Se
 def _is_simulated(ctx: KernelContext) -> bool:
     """Return whether any enclave is taken for a simulated one, as in a simulator.
 
-    A backend whose kernels call libraries in their own process is no simulator for that.
+    A backend whose kernels call libraries in their own process is not a simulator for that.
     """
     party = ctx.interpreter
     return bool(party.insecure) and getattr(party, "natives", None) is None
@@ -164,7 +164,7 @@ def hold(ctx: KernelContext, x: Any, *, provider: str) -> EnclaveValue:
 
 
 def release(ctx: KernelContext, x: EnclaveValue) -> Any:
-    """Give a value to the enclave's party."""
+    """Release a value to the party of its enclave, which then knows it."""
     return x.plain
 
 

@@ -218,7 +218,7 @@ def hold(x: BaseType, *, provider: str) -> TeeValueType:
     outputs=(_PLAIN,),
 )
 def release(x: TeeValueType) -> BaseType:
-    """Give a value to the party whose enclave it is in, which then knows it.
+    """Release a value to the party of its enclave, which then knows it.
 
     ``mp.reveal(x, to="P2")`` does it.
 
@@ -421,7 +421,7 @@ def check_inside(op: Operation) -> None:
     """Check that an op stays in the enclave: it reads and writes nothing beside its operands.
 
     Raises:
-        TypeError: it may read or write something of its party's, or its results are no plain
+        TypeError: it may read or write something of its party's, or its results are not plain
             values.
     """
     op_def = op_defs.get(op.opcode)

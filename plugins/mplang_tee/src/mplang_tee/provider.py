@@ -18,7 +18,7 @@ REPORT_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class AttestationEvidence:
-    """What a quote proves, after it was verified.
+    """Facts proved by a verified quote.
 
     Attributes:
         status: state of the platform in the provider's words; ``verified`` if it has none.
@@ -32,7 +32,7 @@ class AttestationEvidence:
 
 
 class Expectations(StrictModel):
-    """What an owner takes for an enclave; a provider adds its registers."""
+    """Expected state of an enclave, set by an owner; a provider adds its registers."""
 
 
 class AttestationProvider(ABC):

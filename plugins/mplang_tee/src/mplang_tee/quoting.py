@@ -59,11 +59,11 @@ def ask_for_quote(provider: str, report: bytes) -> bytes:
         report: 64 bytes.
 
     Raises:
-        KernelError: this worker is no enclave, one of another provider, or cannot quote.
+        KernelError: this worker is not an enclave, one of another provider, or cannot quote.
     """
     if _asked is None:
         raise KernelError(
-            "this worker is no enclave: its configuration has no "
+            "this worker is not an enclave: its configuration has no "
             "plugins.mplang-tee.settings.enclave",
             code="R013",
         )
@@ -115,7 +115,7 @@ def _send(number: int, data: bytes) -> None:
     """Send an answer to the descriptor that came for it, whatever it is, and close that."""
     try:
         answer = socket.socket(fileno=number)
-    except OSError:  # it is no socket
+    except OSError:  # it is not a socket
         os.close(number)
         return
     with answer, contextlib.suppress(OSError):  # it is full, or who asked has gone

@@ -21,7 +21,7 @@ WORKER_FILE = "MPLANG_WORKER_FILE"
 
 
 class ExpectedEnclave(StrictModel):
-    """What an owner takes for the enclave of a party.
+    """Expected enclave of a party.
 
     Attributes:
         files: SHA-256 of its configuration and of what is installed there, in hexadecimal digits,
@@ -44,7 +44,7 @@ class ExpectedEnclave(StrictModel):
 
 
 class OwnEnclave(StrictModel):
-    """That a worker is an enclave.
+    """Enclave settings of a worker.
 
     Attributes:
         provider: who attests it.
@@ -125,8 +125,8 @@ def _check(enclave: OwnEnclave) -> None:
     provider.makes(**enclave.maker)
     if enclave.swap == "none" and is_swapping():
         raise ConfigError(
-            "enclave.swap: this machine swaps, by which what is plain in the enclave would come to "
-            "a disk; turn it off, or say that it is encrypted",
+            "enclave.swap: this machine swaps, which would write plain data of the enclave to a "
+            "disk; turn it off, or say that it is encrypted",
             code="C003",
         )
 

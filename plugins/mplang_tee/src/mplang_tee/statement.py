@@ -10,7 +10,7 @@ VERSION = "mplang-tee statement 1"
 
 
 class SessionStatement(NamedTuple):
-    """What an enclave states, and its owner expects.
+    """Statement of an enclave, as owners expect it.
 
     Attributes:
         key: key of the op's messages, which begins with the name of the run. On workers that is

@@ -86,7 +86,7 @@ class SealedValue:
 
 @dataclass(frozen=True, slots=True)
 class TeeQuote:
-    """What an enclave answers to an owner.
+    """Answer of an enclave to an owner.
 
     Attributes:
         type: its type.

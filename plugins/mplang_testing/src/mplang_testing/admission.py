@@ -48,7 +48,7 @@ class AdmissionSuite(Suite, kit=True):
         """It is a StrictModel, so that a misspelt field keeps a worker from starting."""
         if not isinstance(self._check, StrictModel):
             complain(
-                f"the admission check {self.name} is no StrictModel",
+                f"the admission check {self.name} is not a StrictModel",
                 expected="a subclass of mplang_core.ext.StrictModel with a method refusals",
                 got=type(self._check).__mro__,
                 fix="have its settings as fields, each with a type",

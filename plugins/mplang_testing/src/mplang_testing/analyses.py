@@ -127,7 +127,7 @@ def _check_report(name: str, report: Any) -> None:
             f"the report of {name} cannot be shown",
             expected="to_dict() of dicts, lists, texts and finite numbers; tables() of texts",
             got=f"{type(error).__name__}: {error}",
-            fix="write values as texts, and what is no number as None",
+            fix="write values as texts, and what is not a number as None",
         )
     for how, shown in (("str()", text), ("to_html()", page), ("rich()", terminal)):
         if printable(shown, keep="\n") != shown:

@@ -69,7 +69,7 @@ class AttributeSuite(Suite, kit=True):
             same = one == other
             if same != (str(one) == str(other)) or (same and hash(one) != hash(other)):
                 complain(
-                    f"{type(one).__name__} has an equality of its own",
+                    f"{type(one).__name__} defines its own equality",
                     expected="what is equal has equal hashes and texts, others other texts",
                     got=f"{one!r} and {other!r}: equal is {same}, texts {str(one)!r}, {other!s}",
                     fix="leave equality to the dataclass, and have params() give all fields",

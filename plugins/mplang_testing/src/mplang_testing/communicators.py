@@ -155,7 +155,7 @@ class CommunicatorSuite(Suite, kit=True):
                 _done(each, DEADLINE, "all threads get their messages")
 
     def test_messages_are_counted(self) -> None:
-        """Each party knows how much went between it and each other; to itself is no link."""
+        """Each party knows how much went between it and each other; to itself is not a link."""
         expected = "803 bytes in 3 messages, at both ends"
         fix = "derive from CommunicatorBase, and let _send return the bytes of the value"
         with self._connected(2) as (a, b):

@@ -33,7 +33,7 @@ class _ForeignType(BaseType):
 
 
 class ContractSuite(Suite, kit=True):
-    """Metadata is no decoration; a part of :class:`~mplang_testing.FeopSuite`.
+    """Metadata is not decoration; a part of :class:`~mplang_testing.FeopSuite`.
 
     Attributes:
         claims_all: whether the compilers of the family take functions that name no frontend:
@@ -49,7 +49,7 @@ class ContractSuite(Suite, kit=True):
         unknown = [kind for kind in named if not _is_type(kind)]
         if unknown:
             complain(
-                f"{meta.name} names a kind that is no type",
+                f"{meta.name} names a kind that is not a type",
                 expected="Tensor, Table, Scalar, Bytes, Any, None, or the name of a type",
                 got=", ".join(unknown),
                 fix="write the name of the type as in its class, and bring it by mplang_dialects",

@@ -331,7 +331,7 @@ class _Guard:
         guard = interface_of(op, Declassifies)
         if guard is None:
             complain(
-                f"{op.opcode} is no guard",
+                f"{op.opcode} is not a guard",
                 expected="an op with the interface GuardRule(…)",
                 got="none",
                 fix="correct the samples",
@@ -409,7 +409,7 @@ def _widened(sample: Sample) -> Sample:
     table, *rest = sample.args
     if not isinstance(table, Of) or not isinstance(table.kind, TableType):
         complain(
-            f"the first operand of {sample} is no table",
+            f"the first operand of {sample} is not a table",
             expected="Of(TableType(…), table)",
             got=table,
             fix="a guard takes a table as its first operand",

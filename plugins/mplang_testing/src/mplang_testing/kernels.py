@@ -190,7 +190,7 @@ class KernelSuite(DeclarationSuite, kit=True):
     def test_messages_and_work_depend_on_values_only_if_it_says_so(self, sample: Sample) -> None:
         """An op whose messages or work other numbers change has a ``SideChannelRule``.
 
-        Time is that of the processor. What it takes by tables of many rows is no such thing.
+        Time is that of the processor. What it takes by tables of many rows is not such a thing.
         """
         program = sample.trace()
         op, _ = local_program(sample.build())

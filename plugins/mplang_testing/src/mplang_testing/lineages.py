@@ -60,7 +60,7 @@ class LineageSuite(Suite, kit=True):
         return Simulator(ClusterSpec.simple(1), timeout=DEADLINE, check_numbers=False)
 
     def wrapped(self, kind: BaseType, table: Any) -> Any:
-        """Return a value of an operand's type around a table, if the operand is no table itself."""
+        """Return a value of the operand's type around a table; the table if the type is a table."""
         return table
 
     def unwrapped(self, kind: BaseType, value: Any) -> Any:

@@ -267,7 +267,7 @@ def _check_answer(call: NativeCall, answer: Any) -> None:
     told, _ = answer
     if not isinstance(told, Mapping) or not _is_plain(dict(told)):
         complain(
-            f"the answer to {call.method} is no plain data",
+            f"the answer to {call.method} is not plain data",
             expected="a dict with text as keys, of numbers, text, bytes, lists and dicts",
             got=repr(told)[:300],
             fix="return what MessagePack has; arrays go as bytes",

@@ -28,7 +28,7 @@ PerParty = Sequence[Any]
 
 
 class PartySample:
-    """One use of an op among parties, in a program with data.
+    """Use of an op among parties, in a program with data.
 
     Args:
         op: the op's name.

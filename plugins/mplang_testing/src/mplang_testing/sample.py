@@ -60,7 +60,7 @@ class Of:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One use of a feop.
+    """Use of a feop.
 
     An argument is an array, a value :class:`Of` another type (a table, too), a type (a value
     without data, for :class:`FeopSuite` alone), a nest of these, or a literal. The first argument
@@ -98,7 +98,7 @@ class Sample:
         for leaf in flatten(tuple(args))[0]:
             if hasattr(leaf, "__arrow_c_stream__"):
                 raise TypeError(
-                    f"a {type(leaf).__name__} is no literal: a table is an operand, "
+                    f"a {type(leaf).__name__} is not a literal: a table is an operand, "
                     'Of(mp.TableType((("age", "int64"), …)), table)'
                 )
         unknown = fields.keys() - self.__dataclass_fields__.keys() | fields.keys() & {"op", "args"}

@@ -49,7 +49,7 @@ class KeyType(_Secret):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What a party holds of a share, or a key.
+    """Secret of a party: a share, or a key.
 
     Attributes:
         type: which of them.

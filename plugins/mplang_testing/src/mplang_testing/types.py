@@ -148,7 +148,7 @@ class TypeSuite(AttributeSuite, kit=True):
         self._for_values(check, coded=True)
 
     def test_damaged_headers_and_buffers_are_refused(self) -> None:
-        """What is no value of the type is a WireError, and never another exception."""
+        """What is not a value of the type is a WireError, and never another exception."""
 
         def check(kind: BaseType, value: Any) -> None:
             header, buffers = encode(kind, value)

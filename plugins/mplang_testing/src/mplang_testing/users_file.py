@@ -22,7 +22,7 @@ def call(function, *args, **kwargs):
 
 
 def _load() -> dict[str, Any]:
-    """Run the source as a module that is no part of mplang."""
+    """Run the source as a module that is not part of mplang."""
     lines = SOURCE.splitlines(keepends=True)
     linecache.cache[FILE] = (len(SOURCE), None, lines, FILE)
     module: dict[str, Any] = {"__name__": FILE.removesuffix(".py")}
@@ -34,11 +34,11 @@ _module = _load()
 fails = _module["fails"]
 """Function that raises whatever it is given."""
 gives_no_value = _module["gives_no_value"]
-"""Function that returns what is no value of a program."""
+"""Function that returns what is not a value of a program."""
 call = _module["call"]
 """``call(function, *args, **kwargs)`` calls a function from the user's file."""
 
 
 def names_a_line(error: Exception) -> bool:
-    """Return whether an error names a line: of this file, or of the op's, if it is no plugin."""
+    """Return whether an error names a line: of this file, or of the op's, if it is not a plugin."""
     return bool(re.search(r"\.py:\d+", str(error)))

@@ -21,7 +21,7 @@ _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/bin", "/opt")
 
 
 class Reads:
-    """What a kernel read beside its operands.
+    """Reads of a kernel beside its operands.
 
     Attributes:
         names: data sets and columns, as a source of a label calls them.

@@ -32,7 +32,7 @@ class OpBlock:
 
 @dataclass(frozen=True, slots=True)
 class PartyLane:
-    """What one party does, or the host.
+    """Lane of one party, or of the host.
 
     Attributes:
         name: what it is called.

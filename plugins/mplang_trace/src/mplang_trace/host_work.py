@@ -1,4 +1,4 @@
-"""What a host does before and after anything runs: by the stack of the thread that it works in."""
+"""Work of a host before and after runs, by the stack of its thread."""
 
 from __future__ import annotations
 

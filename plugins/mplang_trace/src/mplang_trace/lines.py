@@ -1,4 +1,4 @@
-"""What each line of the user took in a recording, beside what was expected of it."""
+"""Resources of each user line in a recording, beside the expected ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class LineUse:
-    """What a line took.
+    """Resources used by a line.
 
     Attributes:
         line: the line, ``demo.py:7``; empty for what stands at none.
@@ -68,7 +68,7 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class LineUses(Report):
-    """What lines took: bars beside the text of each line, and a table.
+    """Resources used by lines: bars beside the text of each line, and a table.
 
     Attributes:
         names: the names of the parties by rank.

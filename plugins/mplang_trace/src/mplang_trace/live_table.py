@@ -38,7 +38,7 @@ def watch(host: SimpHost, console: Console | None = None) -> Iterator[None]:
     any more.
 
     Args:
-        host: a host of any backend; nothing is shown of one that is no ``ObservedHost``.
+        host: a host of any backend; nothing is shown of one that is not an ``ObservedHost``.
         console: the console; by default the output of the cell in a notebook, elsewhere stderr, if
             that is a terminal.
 
@@ -102,7 +102,7 @@ class _Watch:
 
 
 class Seen:
-    """Where parties were last seen, and since when: by this clock, so that nobody tells a time.
+    """Last known positions of parties, and since when, by this machine's clock.
 
     Attributes:
         long_ops: what is known of ops that take long.

@@ -60,9 +60,9 @@ def _configuration(path: str) -> Iterator[Check]:
     yield Check(path, True, f"of {config.name}")
     if config.insecure:
         detail = (
-            "insecure: true is for debugging: a protocol may run whose first member reads all, and "
-            "MPC processes whose native services say so keep the calls of the network, for links "
-            "that are not encrypted (engines do not); leave it out where data is private"
+            "insecure: true is for debugging. It permits protocols whose first member reads all "
+            "data, and lets MPC processes whose native services declare it use the network, over "
+            "unencrypted links (engines never may). Leave it out where data is private"
         )
         yield Check(f"{config.name} runs secure protocols only", False, detail)
     if certificates is not None:

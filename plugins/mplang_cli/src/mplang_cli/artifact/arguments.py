@@ -22,7 +22,7 @@ _TYPE = re.compile(r"(?P<base>.+?)(?:@(?P<place>\w[\w.-]*|\{[^}]*\}|\?))?", re.D
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One argument.
+    """Argument on the command line.
 
     Attributes:
         name: a parameter, or with dots a leaf of one: ``model.w``.
@@ -66,7 +66,7 @@ def read_given(arguments: Iterable[str]) -> dict[str, Given]:
     """Return the arguments of a command line by name.
 
     Raises:
-        ConfigError: one is no ``NAME[@PLACE]=VALUE``, or is given twice.
+        ConfigError: one is not a ``NAME[@PLACE]=VALUE``, or is given twice.
 
     Example:
         >>> read_given(["x@P0=@data.npy"])["x"]
@@ -96,7 +96,7 @@ def stand_in(text: str, cluster: ClusterSpec, name: str) -> Any:
         name: the argument's, for messages.
 
     Raises:
-        ConfigError: it is no type, or there is no such device.
+        ConfigError: it is not a type, or there is no such device.
     """
     match = _TYPE.fullmatch(text)
     place = match["place"] if match else None
@@ -108,7 +108,7 @@ def stand_in(text: str, cluster: ClusterSpec, name: str) -> Any:
     except ParseError as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"argument {name}: {text!r} is no type such as 'f32[3]@P0' ({reason})", code="C007"
+            f"argument {name}: {text!r} is not a type such as 'f32[3]@P0' ({reason})", code="C007"
         ) from error
     root = TraceContext(cluster)
     if isinstance(kind, MPType):

@@ -119,7 +119,7 @@ class ClusterSummary(Data, frozen=True):
         for what, given in (("party", self.parties), ("device", names), ("kind", kinds)):
             for name in given:
                 if not is_plain(name):
-                    raise ValueError(f"the {what} {quoted(name)} is no name: expected {A_NAME}")
+                    raise ValueError(f"the {what} {quoted(name)} is not a name: expected {A_NAME}")
         if not self.parties or len(set(self.parties)) != len(self.parties):
             raise ValueError(f"the parties are {self.parties}")
         if len(set(names)) != len(names):

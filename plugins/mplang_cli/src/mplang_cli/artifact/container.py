@@ -44,7 +44,7 @@ def open_(data: bytes) -> bytes:
     """Return the payload of an artifact.
 
     Raises:
-        WireError: it is no artifact, one of another version, or damaged; says what to do.
+        WireError: it is not an artifact, one of another version, or damaged; says what to do.
 
     Example:
         >>> open_(close(b"payload"))

@@ -149,7 +149,7 @@ def load(source: Source) -> Artifact:
     """Read an artifact from a file or bytes, and check all of it.
 
     Raises:
-        WireError: it is no artifact, of another version, or damaged.
+        WireError: it is not an artifact, of another version, or damaged.
         PluginLoadError: a package that it needs is missing; says which, and the version.
         VerifyError: its program breaks a rule.
     """
@@ -172,7 +172,7 @@ def manifest(source: Source) -> Manifest:
     """Return the manifest of an artifact; needs no plugin.
 
     Raises:
-        WireError: it is no artifact, of another version, or damaged.
+        WireError: it is not an artifact, of another version, or damaged.
     """
     return unpack_payload(read(source))[0]
 

@@ -113,7 +113,7 @@ def inspect(source: Source) -> Inspection:
     """Return the contents of an artifact; without its program if a plugin is missing.
 
     Raises:
-        WireError: it is no artifact, of another version, or damaged.
+        WireError: it is not an artifact, of another version, or damaged.
         VerifyError: its program breaks a rule, though all that it needs is here.
 
     Example:

@@ -17,7 +17,7 @@ from mplang_core.ext import Value, WireError, parse_type
 
 
 class Manifest(Data, frozen=True):
-    """All of an artifact but the graph. Types are text, so that no plugin is needed.
+    """Metadata of an artifact: everything except the graph. Types are text and need no plugin.
 
     Attributes:
         name: the program's.
@@ -44,7 +44,7 @@ class Manifest(Data, frozen=True):
         known = {None, *(device.name for device in self.cluster.devices)}
         for output in self.signature.outputs:
             if output.device not in known:
-                raise ValueError(f"a result is on {output.device!r}, which is no device")
+                raise ValueError(f"a result is on {output.device!r}, which is not a device")
 
     def suits(self, program: Program) -> None:
         """Check that it belongs to a program.
@@ -83,7 +83,7 @@ def unpack_payload(data: bytes) -> tuple[Manifest, bytes, Sources]:
     """Return the manifest, the program's bytes, which are not looked at, and its source lines.
 
     Raises:
-        WireError: it is no artifact, of another version, or damaged.
+        WireError: it is not an artifact, of another version, or damaged.
     """
     payload = open_(data)
     try:

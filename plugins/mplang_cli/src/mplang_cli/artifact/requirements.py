@@ -69,8 +69,8 @@ def requirements_of(program: Program, kinds: Iterable[str]) -> tuple[Requirement
         package = _distribution(provider)
         if package is None:
             raise PluginLoadError(
-                f"{name} is declared in {provider!r}, which is no plugin that can be installed, so "
-                f"an artifact would not run elsewhere; make it one: mplang new-plugin"
+                f"{name} is declared in {provider!r}, which is not a plugin that can be installed, "
+                f"so an artifact would not run elsewhere; make it one: mplang new-plugin"
             )
         brought.setdefault(package, set()).add(name)
     versions = _installed()
@@ -92,7 +92,7 @@ def ask_for(requirements: Iterable[Requirement], name: str) -> None:
     if any(each.distribution in disabled for each in missing):
         advice.insert(0, "take it out of MPLANG_DISABLE_PLUGINS")
     if not all(known):
-        advice.append("ask who made it for what is no package of mplang")
+        advice.append("ask its author for packages that are not mplang's")
     needed = ", ".join(map(str, missing))
     raise PluginLoadError(f"{quoted(name)} needs {needed}, not here; {', or '.join(advice)}")
 

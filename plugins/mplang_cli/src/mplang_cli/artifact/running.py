@@ -100,7 +100,7 @@ def _part(nest: Any, key: str, leaf: str) -> Any:
         return nest[key]
     if isinstance(nest, list) and key.isdigit() and int(key) < len(nest):
         return nest[int(key)]
-    raise ConfigError(f"argument {leaf} is missing in what is given", code="C007")
+    raise ConfigError(f"argument {leaf} is missing", code="C007")
 
 
 def _row(host: SimpHost, name: str, value: MPObject) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a program takes and gives, as plain data that needs no plugin to be read."""
+"""Parameters and results of a program, as plain data readable without plugins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Output(Data, frozen=True):
 
 
 class Signature(Data, frozen=True):
-    """What a program takes and gives.
+    """Parameters and results of a program.
 
     Attributes:
         parameters: the names of the arguments by position.
@@ -132,14 +132,14 @@ class Signature(Data, frozen=True):
                 raise ValueError(f"{len(leaves)} leaves, nested as {tree}")
         pair = self.arguments.children
         if [self.arguments.kind, *(part.kind for part in pair)] != ["tuple", "tuple", "dict"]:
-            raise ValueError(f"arguments that are no (args, kwargs): {self.arguments}")
+            raise ValueError(f"arguments that are not (args, kwargs): {self.arguments}")
         if len(self.parameters) != len(pair[0].children):
             raise ValueError(f"{len(pair[0].children)} arguments, {len(self.parameters)} names")
         if not all(isinstance(key, str) for key in pair[1].keys):
-            raise ValueError(f"keywords that are no names: {pair[1].keys}")
+            raise ValueError(f"keywords that are not names: {pair[1].keys}")
         for name in self.parameters:
             if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
-                raise ValueError(f"the parameter {quoted(name)} is no name of Python's")
+                raise ValueError(f"the parameter {quoted(name)} is not a name of Python's")
         if len(set(self.names)) != len(self.names):
             raise ValueError("two arguments have one name")
         if any(bool(leaf.type) == (leaf.literal is not None) for leaf in self.inputs):

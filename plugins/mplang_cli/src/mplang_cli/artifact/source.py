@@ -115,7 +115,7 @@ def compile_source(
             bound[name] = _nested(name, {n: _leaf(g, cluster) for n, g in mine.items()})
         elif parameter.default is parameter.empty:
             raise ConfigError(
-                f"{target} takes {name}, and nothing says its type and whose it is; add "
+                f"{target} takes {name}, whose type and owner are unknown; add "
                 f"--arg {name}='f32[3]@P0' (or such a type), or annotate it; to run it, give a "
                 f"value: --arg {name}@P0='[1.5, 2.5]', or --arg {name}@P0=@file.npy",
                 code="C007",
@@ -186,7 +186,7 @@ def _leaf(given: Given, cluster: ClusterSpec) -> Any:
         return stand_in(f"{kind}@{given.place}", cluster, given.name)
     if given.is_file:
         raise ConfigError(
-            f"argument {given.name}: nothing says whose {given.text[1:]} is; write "
+            f"argument {given.name}: the owner of {given.text[1:]} is unknown; write "
             f"{given.name}@P0={given.text}, or @{PUBLIC} in place of @P0 if all may know it",
             code="C007",
         )

@@ -44,7 +44,7 @@ class Tree(Data, frozen=True):
         """Return how something is nested.
 
         Raises:
-            TraceError: a part of it is of another class, or has keys that are no plain data.
+            TraceError: a part of it is of another class, or has keys that are not plain data.
         """
         kind, node = _KINDS.get(spec.kind), cast(Any, spec.type)
         if kind is None or depth > MAX_DEPTH:

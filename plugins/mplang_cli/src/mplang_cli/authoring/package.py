@@ -45,7 +45,7 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True)
 class NewPlugin:
-    """What was written.
+    """Files written for a new plugin.
 
     Attributes:
         name: the family of its feops.
@@ -115,7 +115,7 @@ def new_plugin(
     try:
         folder.mkdir()
     except FileExistsError:
-        raise ConfigError(f"{folder} is there already; nothing was written", code="C006") from None
+        raise ConfigError(f"{folder} exists already; nothing was written", code="C006") from None
     except OSError as error:
         raise ConfigError(f"cannot make {folder}: {error.strerror}", code="C005") from error
     try:
@@ -132,7 +132,7 @@ def check_name(name: str) -> None:
     """Check that a new plugin can have a name.
 
     Raises:
-        ConfigError: it is no name, or another one has it; says who.
+        ConfigError: it is not a name, or another one has it; says who.
 
     Example:
         >>> check_name("weather")
@@ -147,7 +147,7 @@ def check_name(name: str) -> None:
     if not _is_name(name):
         raise ConfigError(
             f"a plugin's name is made of at most {LONGEST} lower-case letters, digits and single "
-            f"underscores, is no word of Python, and begins with a letter, got {name!r:.60}{hint}",
+            f"underscores, not a word of Python, and begins with a letter, got {name!r:.60}{hint}",
             code="C006",
         )
     if name.startswith("mplang_"):

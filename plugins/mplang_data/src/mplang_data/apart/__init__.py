@@ -108,7 +108,7 @@ def _run(
     watch: Watch,
 ) -> object:
     if len(files) > MAX_FILES:
-        raise SourceError(f"there are {len(files)} files to read at once, and may be {MAX_FILES}")
+        raise SourceError(f"there are {len(files)} files to read at once, more than {MAX_FILES}")
     with _memory_file() as given, _memory_file() as told, _memory_file() as errors:
         os.pwrite(given, json.dumps(asked).encode(), 0)
         code = _server.run([given, told, errors, line.end, *files], line, kinds, seconds, watch)
@@ -195,7 +195,7 @@ class _ServerClient:
                 self._send(kinds, [theirs.fileno(), *files])
             head, handles, _, _ = socket.recv_fds(mine, MAX_DETAIL, 1)
             if not handles:
-                raise SourceError("no process can be started that reads it") from RuntimeError(
+                raise SourceError("its reader process cannot start") from RuntimeError(
                     head.decode(errors="replace")
                 )
             with _closing(handles[0]) as handle, watch(lambda: _kill(handle)) as report:
@@ -252,7 +252,7 @@ def _code_of(
     while True:
         passed = time.monotonic() - begun
         if passed >= seconds:
-            raise SourceError(f"it is not read within {seconds:g} s")
+            raise SourceError(f"reading it takes longer than {seconds:g} s")
         if report is not None and passed >= due:
             report(passed, _percent(progress))
             due = min(2 * due, due + REPORTED_LAST)

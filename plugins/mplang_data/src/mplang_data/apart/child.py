@@ -22,7 +22,7 @@ FILES = 1000  # open at a time
 
 
 class Reach(NamedTuple):
-    """What a process reaches beside the files that it has open, by default nothing.
+    """Resources of a process beside its open files; none by default.
 
     Attributes:
         readable: files that it reads.
@@ -47,7 +47,7 @@ Work = Callable[[dict[str, Any], Sequence[int]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a module does in a process of its own, as its ``TASK``.
+    """Task of a module in a separate process, as its ``TASK``.
 
     Attributes:
         work: takes what is asked, and descriptors of files that the process has open.

@@ -71,7 +71,7 @@ def _check(con: Any, name: str, sql: str, definitions: str) -> None:
     try:
         plans = con.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()
     except PermissionException as error:
-        raise SourceError(f"{name!r} reads what is not in its file, {_WHAT_TO_DO}") from error
+        raise SourceError(f"{name!r} reads from outside of its file, {_WHAT_TO_DO}") from error
     plan = json.loads(dict(plans)["logical_plan"])
     for operator in _operators(plan):
         if operator not in _OF_TABLES:
@@ -80,7 +80,7 @@ def _check(con: Any, name: str, sql: str, definitions: str) -> None:
         # the plan has their values
         if told := _TELLS.search(definition or ""):
             raise SourceError(
-                f"its file calls {told[1].lower()}, which tells of the process that reads it; "
+                f"its file calls {told[1].lower()}, which discloses the process that reads it; "
                 "drop the view, macro or column that does"
             )
 

@@ -5,7 +5,7 @@ process for each thing that is to be done. For a worker, a spare one is forked w
 asked, and has rehearsed what queries do: so no query waits for a fork, nor for the pages that it
 copies.
 
-It is no :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
+It is not a :class:`mplang_worker.process.forks.ForkServer`, of which engines are children. That one
 has in its memory what an owner prepares for sessions; what reads the files of strangers is forked
 from a process that has nothing of it. A request brings up to 250
 open files, and a socket on which its end is told, so that a client waits for its own alone. And

@@ -61,7 +61,7 @@ def read_apart(
 
 def _check(answer: Any) -> None:
     if not isinstance(answer, dict):  # a source may have taken the process over
-        raise SourceError("it cannot be read: its process told nothing")
+        raise SourceError("it cannot be read: its reader process sent no answer")
     if "refused" in answer:
         raise AdmissionError(str(answer["refused"])[:2000], code="A002")
     if "failed" in answer:

@@ -29,7 +29,7 @@ LOOKS = [
     (rf"{_NUMBER} ?%", "", f"it has a percent sign: {_WRITE_WITHOUT}"),
     (rf"(?:{CURRENCY}) ?{_NUMBER}|{_NUMBER} ?(?:{CURRENCY})", "",
      f"it has a currency: {_WRITE_WITHOUT}"),
-    (r"\u2212.*", "", "its minus sign is a dash, and none of ASCII: write it with that"),
+    (r"\u2212.*", "", "its minus sign is a dash: write the minus of ASCII (-)"),
     (r"\(.*\d\)", "negative", "parentheses stand for a minus sign (negative: parentheses)"),
     (r"[\d.,' ]*\d ?-", "negative", "a minus sign is behind it (negative: trailing)"),
     (r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}.*", "", "dates are written as 2024-01-31, or as dates, or "
@@ -48,7 +48,7 @@ LOOKS = [
      "(thousands: ' ')"),
     (r"[-+]?\d+", "", "it may be beyond the range of the type"),
 ]  # fmt: skip
-"""Patterns of fields that are no value of their type, what is said of them, and the option before
+"""Patterns of fields that are not values of their type, what is said of them, and the option before
 that, which reads them: where the catalogue has it, it is not said."""
 
 
@@ -83,7 +83,7 @@ def explained(
 def explained_value(
     row: int, name: str, type: str, error: WrongValueError, options: CsvOptions
 ) -> SourceError:
-    """Return the error of a field that is no value of the type of its column.
+    """Return the error of a field that is not a value of the type of its column.
 
     Args:
         row: its row in the file.
@@ -97,7 +97,7 @@ def explained_value(
 
 
 def _of_value(where: str, type: str, look: str) -> str:
-    return f"{where}: it is no {type}" + (f"; {look}" if look else "")
+    return f"{where}: it is not a valid {type}" + (f"; {look}" if look else "")
 
 
 def _look(value: str, why: str, options: CsvOptions) -> str:
@@ -116,7 +116,7 @@ def _look(value: str, why: str, options: CsvOptions) -> str:
         if not is_said and re.fullmatch(pattern, value.strip()):
             return look
     if "a zone" in why or "no zone" in why or "zone offset" in why:
-        return "a time has a zone where the catalogue says tz=UTC, and else none"
+        return "a time has a zone only where the catalogue says tz=UTC"
     return ""
 
 

@@ -21,7 +21,7 @@ class CsvFiles(Files):
     """One or more CSV files with the same header.
 
     By default fields are separated by commas and quoted by ``"``. An empty field of a number, a
-    date or a bool is null, one of a string is the empty string. A blank line is no row. Options
+    date or a bool is null, one of a string is the empty string. A blank line is not a row. Options
     tell what is written in another way; see :class:`CsvOptions`.
     """
 

@@ -30,7 +30,7 @@ _LIKE_DATA = re.compile(r"[-+(]?\d[\d.,:/' \u00a0\u202f-]*[)%]?(?:[ T]?[\d:]+)?"
 
 
 class Layout(NamedTuple):
-    """How a file is laid out.
+    """Layout of a CSV file.
 
     Attributes:
         options: fields of :class:`CsvOptions` that are not as by default.
@@ -178,7 +178,7 @@ def _records(head: str, separator: str, quote: str | None) -> _Records:
 
 
 def _find_rows(head: str, layout: Layout, known: Fields) -> None:
-    """Find out separator, header and what is no row."""
+    """Find out separator, header and what is not a row."""
     options, reasons, doubts = layout
     lines = head.splitlines(keepends=True)
     skipped = known.get("skip", 0)
@@ -186,7 +186,7 @@ def _find_rows(head: str, layout: Layout, known: Fields) -> None:
     separators = [known["separator"]] if "separator" in known else list(_PRIORITY)
     if declared and "skip" not in known:
         skipped, options["skip"] = 1, 1
-        reasons.append("skip 1: its first line is no row")
+        reasons.append("skip 1: its first line is not a row")
         if "separator" not in known:
             separators = [declared[1]]
         reasons.append(f"separator {declared[1]!r}: its first line says so, as Excel writes it")
@@ -243,7 +243,7 @@ def _find_header(rows: _Records, layout: Layout, known: Fields, skipped: int) ->
         _find_names([fields for _, fields in records[first:]], layout)
     if first and "skip" not in known:
         options["skip"] = skip = records[first][0] + skipped
-        sentence = f"skip {skip}: so many lines before the header have fewer fields, or empty ones"
+        sentence = f"skip {skip}: the lines before the header have fewer fields, or empty ones"
         if rows.share < _SURE_SHARE or "names" in options:
             doubts.append(f"{sentence}; if they are rows, say separator, and skip: {skipped}")
         else:

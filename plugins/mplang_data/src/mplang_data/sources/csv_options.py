@@ -33,7 +33,9 @@ def _encoding(name: str) -> str:
     except (LookupError, UnicodeError, ValueError):
         is_text = False
     if not is_text:
-        raise ValueError(f"{name[:40]!r} is no encoding, such as utf-8, utf-16, cp1252 or cp932")
+        raise ValueError(
+            f"{name[:40]!r} is not an encoding, such as utf-8, utf-16, cp1252 or cp932"
+        )
     return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
 
@@ -53,7 +55,7 @@ def _format(format: str) -> str:
     wrong = [f"%{code}" for code in codes if code not in CODES]
     if wrong:
         known = " ".join(f"%{code}" for code in CODES)
-        raise ValueError(f"{wrong[0]} is no code of a format; there are {known}")
+        raise ValueError(f"{wrong[0]} is not a code of a format; there are {known}")
     for parts in ("d", "mb", "yY"):
         if sum(code in parts for code in codes) != 1:
             raise ValueError("a format has a day, a month and a year, such as %d.%m.%Y")
@@ -67,18 +69,18 @@ _Format: TypeAlias = Annotated[str, AfterValidator(_format)]
 
 
 class CsvOptions(StrictModel):
-    """How a CSV file is written, where it is not written as programs write one.
+    """Format of a CSV file, where it differs from what programs write.
 
     Attributes:
         separator: the character between fields.
         quote: the character around fields, doubled within them; ``None`` for none.
         encoding: the encoding, as Python calls it.
-        skip: lines before the header that are no rows.
-        comment: the character that begins lines which are no rows.
+        skip: lines before the header that are not rows.
+        comment: the character that begins lines which are not rows.
         names: the columns of a file without a header.
         trailing_separator: whether rows end with a separator, and the header does not.
-        blank_lines: whether they are no rows (``skip``), or missing values (``missing``) of a file
-            of one column; by default they are no rows, and refused in a file of one column.
+        blank_lines: whether they are not rows (``skip``), or missing values (``missing``) of a file
+            of one column; by default they are not rows, and refused in a file of one column.
         trim: whether blanks around names and fields are left out.
         missing: words for a missing value: in columns of numbers, dates and bools.
         missing_strings: whether they stand for one in columns of strings, too.

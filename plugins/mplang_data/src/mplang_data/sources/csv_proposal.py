@@ -40,7 +40,7 @@ _DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 
 
 class Proposal(NamedTuple):
-    """What a catalogue may say of a CSV file.
+    """Proposed catalogue entry of a CSV file.
 
     Attributes:
         options: fields of :class:`CsvOptions` that are not as by default.
@@ -372,8 +372,8 @@ def _find_missing(made: _Columns) -> None:
             made.reasons.append(f"missing {', '.join(others)}: column {name!r} has no other words")
         elif others and name in made.types:
             made.doubts.append(
-                f"column {name!r} is of strings, and {', '.join(others)} among them: if it is no "
-                "value, say missing, and missing_strings: true"
+                f"column {name!r} is of strings, and {', '.join(others)} among them: if it is not "
+                "a value, say missing, and missing_strings: true"
             )
     if len(words) > 1:
         made.options["missing"] = list(words)

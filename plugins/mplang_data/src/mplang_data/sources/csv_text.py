@@ -83,7 +83,7 @@ def in_utf8(data: Buffer, encoding: str) -> Buffer:
         made.write(decoder.decode(b"", True).encode())
     except UnicodeError:
         line = _wrong_line(data.to_pybytes(), encoding)
-        detail = f"line {line}: it has bytes that are none of {encoding}"
+        detail = f"line {line}: it has bytes that are not valid {encoding}"
         raise SourceError(WRONG, detail=detail) from None
     return made.getvalue()
 

@@ -24,7 +24,7 @@ INFINITE = r"(?i)^\s*[-+]?inf(inity)?\s*$"
 
 
 class WrongValueError(Exception):
-    """A field is no value of the type of its column.
+    """A field is not a value of the type of its column.
 
     Args:
         index: of the row.
@@ -38,7 +38,7 @@ class WrongValueError(Exception):
 
 
 class NumberFormat(NamedTuple):
-    """How numbers are written; see :class:`CsvOptions`.
+    """Format of numbers; see :class:`CsvOptions`.
 
     Example:
         >>> re.fullmatch(NumberFormat(",", ".").pattern, "-1.234,50") is not None
@@ -111,7 +111,7 @@ def values_of(words: Words, name: str, type: Type, options: CsvOptions) -> Value
         options: how the file is written.
 
     Raises:
-        WrongValueError: one is no value of that type.
+        WrongValueError: one is not a value of that type.
     """
     is_string = pa.types.is_string(type)
     if options.trim or not is_string:
@@ -125,7 +125,7 @@ def values_of(words: Words, name: str, type: Type, options: CsvOptions) -> Value
     return _converted(words, _conversion(name, type, options))
 
 
-_QUOTE_AFTER_BLANKS = "a quote behind blanks quotes nothing"
+_QUOTE_AFTER_BLANKS = "a quote after blanks does not begin a quoted field"
 
 
 def without(words: Words, missing: Collection[str]) -> Words:

@@ -82,7 +82,7 @@ def open_files(where: str) -> list[int]:
 
     Raises:
         SourceUnreachableError: there are none, or one cannot be opened.
-        SourceError: there are too many, or one is no regular file, or a symbolic link leads
+        SourceError: there are too many, or one is not a regular file, or a symbolic link leads
             out of the folder that the path names.
     """
     parts = Path(where).parts
@@ -120,7 +120,7 @@ def _open(path: str, folder: str) -> int:
         raise SourceUnreachableError(f"a file of it cannot be opened: {why}") from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise SourceError("a file of it is no regular file")
+            raise SourceError("a file of it is not a regular file")
         # what was opened, not what the path says now
         real = os.readlink(f"/proc/self/fd/{file}")
         if os.path.commonpath([real, folder]) != folder:

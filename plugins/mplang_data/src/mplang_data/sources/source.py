@@ -1,4 +1,4 @@
-"""What a kind of source is asked for. Imports no Arrow."""
+"""Interface of kinds of sources. Imports no Arrow."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Source(ABC):
             folder: the folder of the file that names it.
 
         Raises:
-            SourceError: it is no such place.
+            SourceError: it is not such a place.
         """
 
     @abstractmethod

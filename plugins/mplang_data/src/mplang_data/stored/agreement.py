@@ -51,12 +51,12 @@ def agree(
             f"{parties[rank]} has {each}" for rank, each in zip(members, shown, strict=True)
         )
         raise StoreError(
-            f"{name!r} is not of one run at all of its members: {told}. Restore what is missing "
+            f"{name!r} comes from different runs at its members: {told}. Restore what is missing "
             "from a backup, or store it again"
         )
     cards = [mine[rank][found[0]].card for rank in members]
     if any(card.like() != cards[0].like() for card in cards):
-        raise StoreError(f"{_names(members, parties)} tell different things of {name!r}")
+        raise StoreError(f"{_names(members, parties)} report different data for {name!r}")
     _check_members(name, members, parties, cards[0])
     return cards[0]
 

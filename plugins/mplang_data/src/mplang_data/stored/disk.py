@@ -71,7 +71,7 @@ def size_of(folder: Path) -> int:
 def at(folder: StrPath, name: str) -> str:
     """Return the path of a file by a name that is of it alone, such as that of a version.
 
-    It is no :class:`pathlib.Path`: those intern each part of theirs, and CPython's table of
+    It is not a :class:`pathlib.Path`: those intern each part of theirs, and CPython's table of
     interned strings grows by what goes through it.
 
     Args:

@@ -36,11 +36,11 @@ class StoreError(Exception):
 
 
 class NotStoredError(StoreError):
-    """Nothing is stored under that name."""
+    """No value is stored under that name."""
 
 
 class Entry(StrictModel):
-    """What is kept beside a stored value; the same at all of its members, but for ``previous``.
+    """Metadata of a stored value; the same at all of its members, except ``previous``.
 
     Attributes:
         name: its name.
@@ -122,7 +122,7 @@ class Entry(StrictModel):
 
 
 class Card(StrictModel):
-    """What a party tells the others of a version that it holds: all but when it was stored.
+    """Description of a stored version for the other parties: everything except its time.
 
     Attributes:
         is_plain: whether none of its values is encrypted.
@@ -219,7 +219,7 @@ def skeleton(nest: Any, is_leaf: Any) -> tuple[str, list[Any]]:
     """Return how values are nested, as JSON, and the values in order.
 
     Raises:
-        TypeError: it is no nest of dicts with names, lists and tuples.
+        TypeError: it is not a nest of dicts with names, lists and tuples.
 
     Example:
         >>> skeleton({"w": 1.5, "b": (2.5,)}, lambda x: isinstance(x, float))

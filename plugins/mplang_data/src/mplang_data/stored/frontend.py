@@ -89,7 +89,7 @@ def load(device: str, name: str, *, type: Any = None) -> Any:
         check_storable(kinds)
         for kind in kinds:
             if (kind.form is Form.SHARE) != (target.kind.form is Form.SHARE):
-                raise TypeError(f"it is a {kind}, which is no value of {target}")
+                raise TypeError(f"it is a {kind}, which is not a value of {target}")
         program = ops.load(name=name, types=tuple(kinds))
     except (TypeError, ValueError) as error:
         raise TraceError(f"{at()}mp.load({device!r}, {name!r}): {error}", code="T014") from None
@@ -129,7 +129,7 @@ def _holders(leaves: Sequence[MPObject]) -> Mask:
     masks = [leaf.pmask for leaf in leaves]
     known = [mask for mask in masks if mask is not None]
     if len(known) < len(masks):
-        raise TypeError("who holds it is known only at run time; run its pcall at named parties")
+        raise TypeError("its holder is known only at run time; run its pcall at named parties")
     if len(set(known)) > 1:
         held = ", ".join(sorted({str(mask) for mask in known}))
         raise TypeError(f"its values are at different parties, {held}; store each under a name")

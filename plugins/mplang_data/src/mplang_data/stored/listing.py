@@ -1,4 +1,4 @@
-"""What lies in a sink, for its owner: read from the folder, also while its worker runs."""
+"""Listing of a sink for its owner, read from the folder, also while its worker runs."""
 
 from __future__ import annotations
 

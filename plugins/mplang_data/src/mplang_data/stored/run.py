@@ -62,7 +62,7 @@ class Storage(Protocol):
 
 @dataclass(frozen=True)
 class StoreRun:
-    """What a party knows of storage in one run of a program.
+    """Storage as a party knows it in one run of a program.
 
     Attributes:
         run: the name of the run.
@@ -115,7 +115,7 @@ def decode_versions(data: Any) -> list[Held]:
         return [Held(Card(**card), bool(current)) for card, current in data]
     except (MPLangError, TypeError, ValueError, RecursionError) as error:
         raise WireError(
-            f"what a party tells of its storage is malformed: {error}", code="L005"
+            f"a party's description of its storage is malformed: {error}", code="L005"
         ) from None
 
 

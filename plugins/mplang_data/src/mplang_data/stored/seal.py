@@ -24,7 +24,7 @@ MIN_KEY = 32  # bytes
 
 
 class Reader(Protocol):
-    """What is read from."""
+    """File-like object to read from."""
 
     def read(self, size: int, /) -> bytes:
         """Return as many bytes, or fewer at the end."""
@@ -75,7 +75,7 @@ def unseal(key: bytes, about: bytes, sealed: Reader, plain: BinaryIO) -> None:
         for nonce, chunk in _chunks(sealed, CHUNK + TAG):
             plain.write(cipher.decrypt(nonce, chunk, about))
     except InvalidTag:
-        raise StoreError("what is stored is damaged, or the sink has another key now") from None
+        raise StoreError("the stored value is damaged, or the sink has another key now") from None
 
 
 def _cipher(key: bytes, salt: bytes) -> AESGCM:

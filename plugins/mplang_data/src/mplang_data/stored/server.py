@@ -165,7 +165,7 @@ def _for_owner(error: StoreError) -> str:
 def _named(asker: Asker, members: Sequence[int]) -> list[str]:
     """Return the names of members, of which this party is one."""
     if asker.rank not in members:
-        raise ValueError("this party is no member")
+        raise ValueError("this party is not a member")
     return [asker.parties[rank] for rank in members]
 
 

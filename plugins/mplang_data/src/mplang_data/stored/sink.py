@@ -313,7 +313,7 @@ class Sink:
         here = at(folder, version)
         entry, sums, files = read_entry(here), sums_of(here), list[OpenedFile]()
         if self._key is None and any(map(is_sealed, entry.types)):
-            raise StoreError("what is stored is encrypted, and this party's sink has no key")
+            raise StoreError("the stored value is encrypted, and this party's sink has no key")
         try:
             with telling("read"):
                 for file, kind in zip(entry.files(), entry.types, strict=True):

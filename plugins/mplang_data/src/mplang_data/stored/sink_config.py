@@ -20,7 +20,7 @@ KEY_TIMEOUT = 60.0  # seconds
 
 
 class SinkRetention(StrictModel):
-    """How long a sink keeps what is stored.
+    """Retention of stored values in a sink.
 
     Attributes:
         stored: days since a value was stored, such as ``90d``; for good if ``None``.
@@ -39,7 +39,7 @@ class SinkRetention(StrictModel):
 
 
 class SinkConfig(StrictModel):
-    """Where a worker leaves what programs store, and the key of what is encrypted.
+    """Folder where a worker stores programs' results, and the key of encrypted ones.
 
     Attributes:
         folder: the folder; it is made if it is not there.
@@ -67,7 +67,7 @@ class SinkConfig(StrictModel):
         for key, place in tables.items():
             owner, _, name = key.rpartition("/")
             if not owner:
-                raise ValueError(f"{key!r} is no coordinator and name, such as analyst/scores")
+                raise ValueError(f"{key!r} is not a coordinator and a name, such as analyst/scores")
             check_name(name)
             url, _, table = place.rpartition("#")
             if url.partition(":")[0] not in DATABASES or not table:

@@ -72,7 +72,7 @@ def read(kind: BaseType, file: int) -> Any:
             return frozen(NpyFile().read([file], kind))
         return _decode(kind, file)
     except (SourceError, WireError) as error:
-        raise StoreError(f"what is stored is damaged: {error}") from error
+        raise StoreError(f"the stored value is damaged: {error}") from error
 
 
 def _table(kind: TableType, file: int) -> Any:
@@ -92,7 +92,7 @@ def _table(kind: TableType, file: int) -> Any:
             table = pq.read_table(pa.BufferReader(mapped(file)))
             return table.cast(arrow.schema(kind))
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise SourceError("it is no table of that type") from error
+            raise SourceError("it is not a table of that type") from error
 
 
 def _decode(kind: BaseType, file: int) -> Any:
@@ -108,7 +108,7 @@ def _decode(kind: BaseType, file: int) -> Any:
         decode = codec.decode if own is None else own.decode
         return decode(kind, head["header"], buffers)
     except (struct.error, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise StoreError("what is stored is damaged") from error
+        raise StoreError("the stored value is damaged") from error
 
 
 def _storage_codec(kind: BaseType) -> Codec | None:

@@ -40,7 +40,7 @@ def _read(folder: StrPath) -> Any:
         with open(at(folder, ENTRY), "rb") as file:
             return json.loads(file.read(MAX_ENTRY))
     except (OSError, ValueError, RecursionError):
-        raise StoreError("what is kept beside a stored value is damaged, or gone") from None
+        raise StoreError("the metadata of a stored value is damaged or missing") from None
 
 
 def read_entry(folder: StrPath) -> Entry:
@@ -55,7 +55,7 @@ def read_entry(folder: StrPath) -> Entry:
     try:
         return Entry(**_read(folder)["entry"])
     except (LookupError, TypeError, ValueError, MPLangError):
-        raise StoreError("what is kept beside a stored value is damaged") from None
+        raise StoreError("the metadata of a stored value is damaged") from None
 
 
 def sums_of(folder: StrPath) -> Mapping[str, str]:

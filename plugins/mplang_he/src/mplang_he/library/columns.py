@@ -31,7 +31,7 @@ class SealColumn:
 
 
 class SealColumns(Algebra[SealColumn]):
-    """What CKKS and BFV have in common.
+    """Base of CKKS and BFV.
 
     Args:
         ctx: of the parameters.

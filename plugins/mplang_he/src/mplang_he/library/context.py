@@ -24,7 +24,7 @@ CACHED = 8  # contexts
 
 @dataclass(frozen=True, slots=True)
 class SealContext:
-    """What SEAL works with.
+    """Context of SEAL.
 
     Attributes:
         parameters: of the scheme.
@@ -111,7 +111,7 @@ def loaded(kind: type[SealObject], ctx: SealContext, data: bytes) -> SealObject:
         os.write(file, data)
         value.load(ctx.seal, f"/proc/self/fd/{file}")
     except (RuntimeError, ValueError, IndexError) as error:
-        raise ValueError(f"it is no {kind.__name__} of these parameters: {error}") from None
+        raise ValueError(f"it is not a {kind.__name__} of these parameters: {error}") from None
     finally:
         os.close(file)
     return value

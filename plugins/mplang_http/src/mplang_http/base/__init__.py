@@ -1,1 +1,1 @@
-"""What all rooms share: configuration, errors, logs, addresses, versions of plugins."""
+"""Modules that all packages share: configuration, errors, logs, addresses, versions of plugins."""

@@ -1,4 +1,4 @@
-"""When certificates expire, in words."""
+"""Expiry of certificates, in words."""
 
 from __future__ import annotations
 

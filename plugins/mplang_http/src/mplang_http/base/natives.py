@@ -1,4 +1,4 @@
-"""Which native services a program needs: those that its kernels declare."""
+"""Native services of a program, as its kernels declare them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def installed(groups: Collection[str] = USED) -> dict[str, str]:
 def compatible() -> dict[str, str]:
     """Return the oldest versions that parties may have beside those here, by package.
 
-    Of several declarations of a package the oldest counts; what is no version is left out.
+    Of several declarations of a package the oldest counts; what is not a version is left out.
     """
     return dict(_declared(tuple(sys.path)))
 
@@ -119,7 +119,7 @@ def misfits(parties: Collection[Versions]) -> set[str]:
 
     What a party does not have counts for nothing. Packages with passes fit if all parties have the
     same number of them. Of two other versions the newer one tells whether the older one fits, if
-    all parties let them differ; what is no version has to be equal.
+    all parties let them differ; what is not a version has to be equal.
 
     Example:
         >>> old = Versions({"p": "1.2.0"}, {}, {"p"})
@@ -166,7 +166,7 @@ def _fits_beside(one: str, since_one: str, other: str, since_other: str) -> bool
 
 
 def _version(text: str) -> Version | None:
-    """Return what a text says; ``None`` if it is no version, or a very long one."""
+    """Return what a text says; ``None`` if it is not a version, or a very long one."""
     from packaging.version import InvalidVersion, Version  # slow to import
 
     try:

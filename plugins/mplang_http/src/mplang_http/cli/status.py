@@ -41,7 +41,7 @@ class _LogAlarm(msgspec.Struct):
 
 
 class _Health(msgspec.Struct):
-    """What ``/health`` tells, as far as it is shown."""
+    """Shown fields of ``/health``."""
 
     name: str
     mode: WorkerMode
@@ -105,7 +105,7 @@ def cluster_status(
             if health.gate == "shut":
                 broken = list(dict.fromkeys(["its rules or its log are broken", *broken]))
             if health.configuration == "refused":
-                broken.append("its changed configuration is wrong, so the one before counts")
+                broken.append("its changed configuration is wrong, so the previous one applies")
             broken += [each.text() for each in health.logs]
             if broken:
                 row["why"] = f"{'; '.join(broken)}; its own log tells its owner why"

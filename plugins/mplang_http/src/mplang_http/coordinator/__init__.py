@@ -1,1 +1,1 @@
-"""What an analyst runs: the driver, and its client for each worker."""
+"""Coordinator's side: the driver, and its client for each worker."""

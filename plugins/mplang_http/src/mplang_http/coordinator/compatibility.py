@@ -31,7 +31,7 @@ PACKAGES = {"wire": (CORE,), "link": OWN}
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker tells of itself.
+    """Facts that a worker reports of itself.
 
     Attributes:
         name: name of the party.

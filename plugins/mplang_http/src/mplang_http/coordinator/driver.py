@@ -201,8 +201,8 @@ class SimpHttpDriver(ShownHost):
         """
         if not any(self._call_all(lambda worker: worker.pass_on(data))):
             raise ConfigError(
-                f"approval {name} counts at no party: it is of none of them, or too few have "
-                "signed it whose keys they list",
+                f"approval {name} counts at no party: it is for other parties, or too few of its "
+                "signers are listed there",
                 code="C011",
             )
 

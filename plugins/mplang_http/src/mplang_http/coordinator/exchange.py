@@ -12,7 +12,7 @@ from mplang_http.wire.values import Buffer
 CHUNK = 1 << 20  # bytes that are sent or read at once
 SMALL = 16 << 10  # bytes of a body that is sent in one packet with the head
 MAX_HEAD = 64 << 10  # bytes of a response's head
-MAX_BODY = 64 << 20  # bytes of a response that is no value
+MAX_BODY = 64 << 20  # bytes of a response that is not a value
 
 
 class NoResponseError(ConnectionError):
@@ -33,7 +33,7 @@ class Response:
 
     Raises:
         NoResponseError: the worker has closed the connection.
-        OSError: the connection is lost, or what comes is no response.
+        OSError: the connection is lost, or what comes is not a response.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -114,7 +114,7 @@ class Response:
                 raise ConnectionError("its response ended early")
 
     def read(self) -> bytes:
-        """Return the body, which is no value.
+        """Return the body, which is not a value.
 
         Raises:
             OSError: the connection is lost, or the response has no size, or one that is too much.

@@ -15,7 +15,7 @@ CAUSE_TIMEOUT = 0.5  # seconds that the cause may arrive after the failures that
 
 
 def wait_for_cause(futures: Sequence[Future[list[Any]]]) -> None:
-    """Wait briefly for a failure that is no consequence of another party's failure.
+    """Wait briefly for a failure that is not a consequence of another party's failure.
 
     Where one party refuses the program, others may, too: so all of them are waited for.
     """
@@ -76,7 +76,7 @@ def party_locations(
     ]
     if silent:
         verb = "is" if len(silent) == 1 else "are"
-        yield f"{', '.join(map(party, silent))} {verb} not observable, so no op of theirs is told"
+        yield f"{', '.join(map(party, silent))} {verb} not observable, so their ops are unknown"
     for location, ranks in ranks_by_location.items():
         verb = "was" if len(ranks) == 1 else "were"
         yield f"{', '.join(map(party, ranks))} {verb} {location} then"

@@ -14,7 +14,7 @@ from mplang_core.ext import HostVar
 
 
 class LabelFollower:
-    """What the parties got in the runs of a session; runs are followed one after the other.
+    """Labels of what the parties got in the runs of a session, followed run by run.
 
     Args:
         pool: threads to follow runs in.

@@ -1,1 +1,1 @@
-"""Who is who: certificates, the authorities behind them, and credentials of sessions."""
+"""Identities: certificates, the authorities behind them, and credentials of sessions."""

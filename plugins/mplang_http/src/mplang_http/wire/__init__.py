@@ -1,1 +1,1 @@
-"""What crosses between coordinator, front, engine and peers: values, requests, openings."""
+"""Messages between coordinator, front, engine and peers: values, requests, openings."""

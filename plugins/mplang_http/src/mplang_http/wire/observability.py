@@ -1,4 +1,4 @@
-"""What a host says where workers in production may not be watched."""
+"""Remarks on workers that are not observable."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ def not_observable(*names: str) -> str:
 
     Example:
         >>> not_observable("bank")
-        'worker bank is not observable: its owner tells no ops, times and bytes of runs'
+        'worker bank is not observable: its owner reports no ops, times and bytes'
         >>> not_observable("bank", "shop")
-        'workers bank, shop are not observable: their owners tell no ops, times and bytes of runs'
+        'workers bank, shop are not observable: their owners report no ops, times and bytes'
     """
     if len(names) == 1:
-        return (
-            f"worker {names[0]} is not observable: its owner tells no ops, times and bytes of runs"
-        )
+        return f"worker {names[0]} is not observable: its owner reports no ops, times and bytes"
     told = ", ".join(names)
-    return f"workers {told} are not observable: their owners tell no ops, times and bytes of runs"
+    return f"workers {told} are not observable: their owners report no ops, times and bytes"
 
 
 def warn_of_unobserved(names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What the SQL of an engine writes in its own way."""
+"""SQL dialect of an engine: what it writes differently."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SqlDialect(Protocol):
         """Return a function of :data:`mplang_ibis.engines.functions.SIMPLE`, or ``None``."""
 
     def aggregate(self, name: str, args: list[Expression], distinct: str) -> Written | None:
-        """Return an aggregate; ``None`` if the engine has none with the same answers.
+        """Return an aggregate; ``None`` if the engine has none that gives the same answers.
 
         Args:
             name: one that :mod:`mplang_ibis.engines.windows` knows.

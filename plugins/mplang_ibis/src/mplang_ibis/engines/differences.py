@@ -13,7 +13,7 @@ ENGINES = ("postgresql", "spark")
 
 
 class EngineAnswer(NamedTuple):
-    """What an engine answers where DuckDB answers something else.
+    """Difference between an engine's answer and DuckDB's.
 
     Attributes:
         does: what it does.
@@ -96,7 +96,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "CAST('29 Feb 2024' AS DATE) > '2024-01-01'", "", "CAST('2024-02-29' AS DATE)",
     ),
     "cast": _row(
-        "a cast", "has rules of its own", "has others",
+        "a cast", "has its own rules", "has others",
         "it with types that are alike, or leave it to the result",
         "CAST(ts AS VARCHAR)", "to_char(ts, 'YYYY')", "CAST(dt AS VARCHAR)",
     ),
@@ -107,7 +107,7 @@ _ROWS: Mapping[str, DialectDifference] = {
     ),
     "type": _row(
         "a type", "has more of them",
-        "has no integers of 8 bits, none without a sign, no lists and structs",
+        "has no 8-bit or unsigned integers, no lists and structs",
         "SMALLINT or BIGINT", "CAST(i AS UTINYINT)", "", "CAST(i AS SMALLINT)",
     ),
     "single": _row(
@@ -116,7 +116,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "CAST(single AS DOUBLE) * 0.5",
     ),
     "mixed": _row(
-        "values of several types", "casts one of them by rules of its own", "has other rules",
+        "values of several types", "casts one of them by its own rules", "has other rules",
         "a cast to the type that is meant", "text = i", "", "text = CAST(i AS VARCHAR)",
     ),
     "digits": _row(
@@ -148,7 +148,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "text LIKE 'a%'",
     ),
     "format": _row(
-        "dates as text", "has strftime", "has formats of its own", "year(x), month(x), CAST(x AS "
+        "dates as text", "has strftime", "has its own formats", "year(x), month(x), CAST(x AS "
         "VARCHAR)", "strftime(dt, '%Y')", "to_char(dt, '%Y')", "year(dt)",
     ),
     "list": _row(
@@ -159,12 +159,12 @@ _ROWS: Mapping[str, DialectDifference] = {
         "hashes", "hashes what it keeps", "hashes in other ways", "the value itself", "md5(text)",
     ),
     "function": _row(
-        "a function", "has it", "has none with the same answers",
+        "a function", "has it", "has none that gives the same answers",
         "it by others: + - * / // %, abs, floor, ln, exp, sqrt, year, month, date_trunc, length, "
         "replace, concat, LIKE, CASE; the reference lists them", "levenshtein(text, text)",
     ),
     "float-modulo": _row(
-        "% and // of what is no integer", "has them of floats", "has none", "x - y * floor(x / y)",
+        "% and // of non-integers", "has them of floats", "has none", "x - y * floor(x / y)",
         "f % 2", "", "floor(f / 2)",
     ),
     "field": _row(
@@ -183,7 +183,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "reads them in another order", "min(x) or max(x)", "first(i)", "", "min(i)",
     ),
     "approximate": _row(
-        "approximate counts and quantiles", "has sketches of its own", "has others",
+        "approximate counts and quantiles", "has its own sketches", "has others",
         "count(DISTINCT x), median(x)", "approx_count_distinct(i)", "", "count(DISTINCT i)",
     ),
     "median": _row(
@@ -192,7 +192,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "median(CAST(d AS DOUBLE))",
     ),
     "aggregate": _row(
-        "an aggregate", "has it", "has none with the same answers",
+        "an aggregate", "has it", "has none that gives the same answers",
         "count, sum, avg, min, max, stddev, variance, median, corr, covar of numbers; bool_and, "
         "bool_or", "skewness(i)", "", "stddev(i)",
     ),
@@ -227,7 +227,7 @@ _ROWS: Mapping[str, DialectDifference] = {
         "CASE WHEN i THEN 1 END", "", "CASE WHEN i <> 0 THEN 1 END",
     ),
     "collate": _row(
-        "a collation", "has collations of its own", "has others", "the order of bytes, by default",
+        "a collation", "has its own collations", "has others", "the order of bytes, by default",
         "text COLLATE nocase = 'a'", "", "text = 'a'",
     ),
     "text": _row("a text", "takes any character", "takes none that is NUL", "another text"),
@@ -249,7 +249,7 @@ _OF_SPARK = {
     "text-as-value": EngineAnswer("reads others"),
     "cast": EngineAnswer("has others"),
     "try_cast": EngineAnswer("has other rules"),
-    "type": EngineAnswer("has no TIME, no integers without a sign, other lists and structs"),
+    "type": EngineAnswer("has no TIME, no unsigned integers, other lists and structs"),
     "single": EngineAnswer("computes it in 64", "single * 0.1"),
     "mixed": EngineAnswer("has other rules"),
     "digits": EngineAnswer("leaves out digits after the point"),
@@ -258,17 +258,17 @@ _OF_SPARK = {
     "trim": EngineAnswer("trims the space of ASCII", "TRIM(spaced)"),
     "substring": EngineAnswer("has other rules before the beginning"),
     "regexp": EngineAnswer("has those of Java"),
-    "format": EngineAnswer("has formats of its own", "DATE_FORMAT(dt, '%Y')"),
+    "format": EngineAnswer("has its own formats", "DATE_FORMAT(dt, '%Y')"),
     "list": EngineAnswer("has arrays with other rules"),
     "hash": EngineAnswer("hashes in other ways"),
-    "function": EngineAnswer("has none with the same answers"),
+    "function": EngineAnswer("has none that gives the same answers"),
     "float-modulo": EngineAnswer("has no //"),
     "field": EngineAnswer("has others"),
     "interval": EngineAnswer("keeps months and seconds apart"),
     "first": EngineAnswer("reads them in another order"),
     "approximate": EngineAnswer("has others"),
     "median": EngineAnswer("does not", "MEDIAN(d)"),
-    "aggregate": EngineAnswer("has none with the same answers"),
+    "aggregate": EngineAnswer("has none that gives the same answers"),
     "window": EngineAnswer("has others"),
     "window-order": EngineAnswer("reads them in another order"),
     "limit": EngineAnswer("reads them in another order"),
@@ -296,7 +296,7 @@ _OF_SPARK_ALONE = {
         "covar_samp(i, j) / (stddev(i) * stddev(j))",
     ),
     "pattern": DialectDifference(
-        "LIKE by a pattern that is no constant", "takes any",
+        "LIKE by a pattern that is not a constant", "takes any",
         {"spark": EngineAnswer("fails at a backslash", "text LIKE text", "text LIKE text")},
         "x LIKE 'a%', starts_with(x, y), ends_with(x, y), contains(x, y)", "text LIKE spaced",
         "starts_with(text, spaced)",

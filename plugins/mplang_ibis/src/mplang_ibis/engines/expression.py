@@ -32,7 +32,7 @@ class Expression(NamedTuple):
 
 
 class EngineRefusal(NamedTuple):
-    """What another engine would answer in another way than DuckDB.
+    """Expression that another engine would evaluate differently from DuckDB.
 
     Attributes:
         part: the part of the SQL.

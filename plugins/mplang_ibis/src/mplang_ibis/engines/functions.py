@@ -83,7 +83,7 @@ def interval(ctx: Context, name: str, children: Sequence[Node]) -> Expression | 
         return None
     count = _whole(children[0])
     if count is None:
-        ctx.refuse("interval", f"{name} of what is no constant")
+        ctx.refuse("interval", f"{name} of what is not a constant")
     unit, times = _UNITS[name]
     return Expression("", INTERVAL, (unit, count * times))
 
@@ -333,7 +333,7 @@ def _substring(ctx: Context, name: str, args: list[Expression]) -> Expression | 
     text, *numbers = args
     first, length = ([each.value for each in numbers] + [0])[:2]
     if text.type != STRING or not all(isinstance(each, int) for each in (first, length)):
-        ctx.refuse("substring", f"{name} whose position is no constant")
+        ctx.refuse("substring", f"{name} whose position is not a constant")
     if first < 1 or length < 0:
         ctx.refuse("substring", f"{name} from {first} of {length}")
     return _simple(ctx, "substring", args, STRING)
@@ -342,7 +342,7 @@ def _substring(ctx: Context, name: str, args: list[Expression]) -> Expression | 
 def _end(ctx: Context, name: str, args: list[Expression]) -> Expression | None:
     text, length = args
     if text.type != STRING or not isinstance(length.value, int) or length.value < 0:
-        ctx.refuse("substring", f"{name} whose length is no constant, or negative")
+        ctx.refuse("substring", f"{name} whose length is not a constant, or negative")
     return _simple(ctx, name, args, STRING)
 
 

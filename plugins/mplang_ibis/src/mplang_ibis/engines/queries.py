@@ -138,7 +138,7 @@ def _select(ctx: Context, node: Node, scope: NameScope, depth: int, is_result: b
         sql = f"SELECT {distinct}{', '.join(kept)} FROM ({sql}) AS {ctx.name('q')} "
         sql += f"WHERE {ctx.dialect.quoted('q')}"
     if distinct and order.hidden:
-        ctx.refuse("distinct", "DISTINCT with an order by what is not in the result")
+        ctx.refuse("distinct", "DISTINCT with an order by a column outside of the result")
     return Query(_sorted(ctx, sql, names_only, order), columns)
 
 
@@ -307,7 +307,7 @@ def _limit(ctx: Context, node: Node | None) -> str:
                 else None
             )
             if not isinstance(value, int) or not 0 <= value < 1 << 62:
-                ctx.refuse("limit", f"{word} by what is no constant")
+                ctx.refuse("limit", f"{word} by what is not a constant")
             text += f" {word} {value}"
     return text
 

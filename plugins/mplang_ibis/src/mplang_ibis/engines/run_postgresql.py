@@ -209,7 +209,7 @@ def _table(rows: list[tuple[object, ...]], statement: SqlStatement, gives: Table
             arrays.append(pa.array(values, _arrow(kind)))
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
             raise KernelError(
-                f"{OP}: column {name!r} has a value that is no {kind}", code="R010"
+                f"{OP}: column {name!r} has a value that is not a {kind}", code="R010"
             ) from error
     try:
         return arrow.cast(pa.Table.from_arrays(arrays, [name for name, _ in gives.columns]), gives)

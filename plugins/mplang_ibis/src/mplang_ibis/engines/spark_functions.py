@@ -36,7 +36,7 @@ _OUTSIDE = {
 
 
 def call(name: str, args: list[Expression]) -> str | None:
-    """Return a function; ``None`` if Spark has none with the same answers."""
+    """Return a function; ``None`` if Spark has none that gives the same answers."""
     texts = [each.sql for each in args]
     if name in ("left", "right", "substring"):  # positions are constants, of 32 bits
         texts[1:] = [str(each.value) for each in args[1:]]

@@ -189,7 +189,7 @@ def _function(
         offset = node.get("offset_expr", {"class": "CONSTANT", "value": {"value": 1}})
         count = offset.get("value", {}).get("value") if offset["class"] == "CONSTANT" else None
         if not isinstance(count, int) or count < 0:
-            ctx.refuse("window", f"{name} by what is no constant")
+            ctx.refuse("window", f"{name} by what is not a constant")
         text = f"{args[0].sql}, {count}"
         if "default_expr" in node:
             default = cast(ctx, ctx.translate(node["default_expr"], scope, depth), args[0].type)

@@ -167,8 +167,8 @@ def _block(tree: Expr) -> QueryBlock:
     if len(sources) > 1 or not isinstance(inner, exp.Subquery):
         raise QueryRefusedError(
             "no aggregate",
-            "it gives rows, and nobody gets rows of several parties: aggregate them; mp.join has "
-            "them on shares",
+            "it returns rows of several parties, which no party may get: aggregate them, or use "
+            "mp.join, which keeps them on shares",
         )
     below = _block(inner.this)
     order, limit = _order(tree, outputs, {}), _limit(tree)

@@ -1,4 +1,4 @@
-"""How owners bring what they reduced: under tokens of keys, or at the numbers of a match."""
+"""Alignment of the owners' reduced rows: by tokens of keys, or by the numbers of a match."""
 
 from __future__ import annotations
 

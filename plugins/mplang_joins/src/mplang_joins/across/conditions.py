@@ -37,7 +37,7 @@ def condition_of(
 
     Args:
         tree: the condition.
-        find: returns operands that are no constants.
+        find: returns operands that are not constants.
         scales: of each aggregate the power of ten of its unit; ``None`` if it is a float.
         what: which conditions there are, as a message says.
 

@@ -1,4 +1,4 @@
-"""Which groups come first in an order, on shares: nobody learns how the others compare."""
+"""First groups of an order, on shares: nobody learns how the others compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query over tables of several parties gives. Imports no sqlglot; Arrow when it is shown."""
+"""Results of queries over tables of several parties. Imports no sqlglot; Arrow when shown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class JoinedGroups:
     Attributes:
         valid: whether a group is there, bool; ``None`` of a query without groups.
         values: the aggregates; integers and money as integers of 64 bits.
-        present: of each aggregate whether it is no null, bool; ``None`` if it never is.
+        present: of each aggregate whether it is not null, bool; ``None`` if it never is.
         fits: whether all integers fit into 64 bits, bool; ``None`` if there are none.
         columns: what stands in each column of the result, and behind these what orders it alone.
         type: the columns of the result, by name and type.
@@ -131,7 +131,7 @@ class JoinedGroups:
 
         if self.fits is not None and not bool(_here(self.fits)):
             raise OverflowError(
-                "a sum may not fit into 64 bits, so that none of the numbers counts: take a larger "
+                "a sum may not fit into 64 bits, so all numbers are invalid: take a larger "
                 "unit, or smaller values"
             )
         schema = arrow.schema(self.type)
@@ -189,7 +189,7 @@ def _here(values: Tensor) -> Tensor:
     """Return the numbers of a tensor, or those of the first party of several that have it."""
     values = values[0] if isinstance(values, list) and values else values
     if not hasattr(values, "__array__"):
-        raise TypeError(f"these are no numbers yet, but {values!r:.60}; mp.fetch gives them")
+        raise TypeError(f"these are not numbers yet, but {values!r:.60}; mp.fetch gives them")
     return values
 
 

@@ -19,7 +19,7 @@ class GroupNumber(NamedTuple):
     Attributes:
         value: it, times a power of ten.
         scale: this power; ``None`` of floats.
-        present: whether it is no null; ``None`` if it never is.
+        present: whether it is not null; ``None`` if it never is.
     """
 
     value: Tensor

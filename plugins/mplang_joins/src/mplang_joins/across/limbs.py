@@ -1,4 +1,4 @@
-"""How large limbs are in which numbers are shared as well. Imports no JAX; see :mod:`.fitting`."""
+"""Sizes of the limbs in which numbers are shared as well. Imports no JAX; see :mod:`.fitting`."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class QueryTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnerWork:
-    """What one owner does.
+    """Work of one owner.
 
     Attributes:
         owner: its rank.
@@ -141,7 +141,7 @@ class LoweredQuery:
 
 
 class NumberBits(NamedTuple):
-    """How an SPU holds numbers.
+    """Number format of an SPU.
 
     Attributes:
         field: the bits of its ring.
@@ -426,8 +426,8 @@ class _Lowering:
         if len(self.shown) > before:  # whose numbers somebody would get
             raise QueryRefusedError(
                 "clause",
-                "groups are in order by columns of the result: add it to those, as an order tells "
-                "of it, too",
+                "groups are ordered by columns of the result: add it to them, as the order "
+                "discloses it too",
                 order.by,
             )
         if column not in columns:

@@ -21,7 +21,7 @@ CODE = "code"
 
 
 class OwnerQuery(NamedTuple):
-    """What one owner runs.
+    """Query of one owner.
 
     Attributes:
         sql: a SELECT in DuckDB's SQL, with the names of tables in braces.

@@ -1,4 +1,4 @@
-"""What a query over several parties is split into: what each owner does. Imports sqlglot."""
+"""Split of a query over several parties into the work of each owner. Imports sqlglot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Factor:
 
 @dataclass(slots=True)
 class OwnerPart:
-    """What one owner does.
+    """Work of one owner.
 
     Attributes:
         owner: its rank among the owners.
@@ -100,7 +100,7 @@ class Aggregate(NamedTuple):
     Attributes:
         function: what it is.
         total: what is added; of ``min`` and ``max`` the values of one owner, among which it is.
-        known: how many values are no nulls; nothing if it is never null. Of ``min`` and ``max``
+        known: how many values are not nulls; nothing if it is never null. Of ``min`` and ``max``
             whether there are any.
         squares: of a variance or its root the squares, which are added as well.
     """
@@ -117,7 +117,7 @@ class KeyValue(NamedTuple):
     Attributes:
         side: the position of its owner's part.
         value: the position of the factor that is it.
-        known: that of the factor that says whether it is no null.
+        known: that of the factor that says whether it is not null.
     """
 
     side: int
@@ -150,7 +150,7 @@ class Split:
 
 
 class Owners:
-    """Whose data an expression is made of.
+    """Owners of the data in an expression.
 
     Args:
         tables: the owner of each table by its name.
@@ -184,7 +184,7 @@ class Owners:
 
 
 def there(value: Expr) -> Expr:
-    """Return the condition that a value is no null."""
+    """Return the condition that a value is not null."""
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
 
 

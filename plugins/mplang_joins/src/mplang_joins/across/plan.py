@@ -1,4 +1,4 @@
-"""What is computed on shares of what the owners reduced. Imports no sqlglot and no JAX."""
+"""Plan of the computation on shares of the owners' reduced rows. Imports no sqlglot and no JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Condition: TypeAlias = tuple[Any, ...]
 
 
 class Reduced(NamedTuple):
-    """What one owner reduced its rows to, one for each key.
+    """Reduced rows of one owner, one for each key.
 
     Attributes:
         tokens: of its keys; ``[rows]``. ``None`` if all owners' rows are in one order.
@@ -57,7 +57,7 @@ class AggregatePlan(NamedTuple):
         function: ``sum``, ``count``, ``mean``, ``min``, ``max``, ``var_samp`` or ``var_pop``; of a
             standard deviation it is its square, of which whoever reads it takes the root.
         total: what is added; of ``min`` and ``max`` the values, one product, among which it is.
-        known: how many values are no nulls; ``None`` if it is never null. Of ``min`` and ``max``
+        known: how many values are not nulls; ``None`` if it is never null. Of ``min`` and ``max``
             whether there are any, one product of bits.
         beyond: of ``min`` and ``max`` the bits that their values have at most.
         squares: of a variance what is added of squares.
@@ -76,7 +76,7 @@ class KeyNumber(NamedTuple):
     Attributes:
         side: the position of the side.
         value: that of the factor that is it.
-        known: that of the factor that says whether it is no null.
+        known: that of the factor that says whether it is not null.
         scale: by which power of ten it is multiplied; ``None`` if it is a float.
     """
 
@@ -115,7 +115,7 @@ class FirstGroups(NamedTuple):
 
 
 class SharePlan(NamedTuple):
-    """What is computed on shares.
+    """Computation on shares.
 
     Attributes:
         hows: how each side is joined with the first one.

@@ -1,4 +1,4 @@
-"""Why a query over tables of several parties is refused: a closed list. Imports no sqlglot."""
+"""Reasons to refuse a query over tables of several parties: a closed list. Imports no sqlglot."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class GroupNumbers(NamedTuple):
     Attributes:
         valid: whether the group is there; ``None`` if it always is.
         values: the aggregates that the result has.
-        present: of each aggregate whether it is no null; ``None`` if it never is.
+        present: of each aggregate whether it is not null; ``None`` if it never is.
         fits: whether all integers fit; ``None`` if there are none.
     """
 

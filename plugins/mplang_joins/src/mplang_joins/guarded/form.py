@@ -1,4 +1,4 @@
-"""What one owner makes of its units for a guard on shares: one tensor. Imports no engine."""
+"""Layout of one owner's units for a guard on shares: one tensor. Imports no engine."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from mplang_joins.ops import Kinds
 from mplang_joins.tokens import Array, tokens_of
 
 _OTHER_GROUP = (
-    "joins.units: a row is in a group that is none of those published; say in values: or ranges: "
-    "of the data set which there are, or leave out rows without one"
+    "joins.units: a row is in a group that is not published; list all groups in values: or ranges: "
+    "of the data set, or leave out rows without one"
 )
 
 
@@ -50,7 +50,7 @@ def units(
 
 
 class _Places:
-    """Where rows stand: at their units, in their groups."""
+    """Positions of rows: at their units, in their groups."""
 
     def __init__(self, unit: Array, group: Array, shape: tuple[int, int]) -> None:
         self._at = (group, unit)

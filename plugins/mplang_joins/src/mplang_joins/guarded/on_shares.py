@@ -1,4 +1,4 @@
-"""What a guard computes on shares: a function of arrays, which each member traces itself."""
+"""Computation of a guard on shares: a function of arrays, which each member traces itself."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _number(units: _Units, wanted: UnitAggregate) -> Array:
 
 
 class _Units:
-    """All sides' numbers of the units that they have in common, in the rows of the first side."""
+    """Numbers of all sides for their common units, in the rows of the first side."""
 
     def __init__(self, sides: Sequence[Array], forms: Sequence[UnitForm]) -> None:
         self._forms = forms

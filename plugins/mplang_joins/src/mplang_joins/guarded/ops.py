@@ -230,7 +230,7 @@ def _check_declared(forms: Sequence[UnitForm], wanted: UnitAggregate) -> None:
         declared = 0 <= wanted.side < len(forms)
         declared = declared and forms[wanted.side].tells(wanted.function, wanted.column)
     if not declared:
-        raise ValueError(f"{wanted.function} of {wanted.column!r} is not what its owner tells")
+        raise ValueError(f"{wanted.function} of {wanted.column!r} is not what its owner computes")
 
 
 def _rows_of(form: UnitForm, kind: AnyType, like: ShareType) -> int:

@@ -1,4 +1,4 @@
-"""What one owner makes of its units for a noisy aggregate: one tensor. Imports no engine."""
+"""Layout of one owner's units for a noisy aggregate: one tensor. Imports no engine."""
 
 from __future__ import annotations
 

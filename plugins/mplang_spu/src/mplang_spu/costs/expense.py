@@ -9,7 +9,7 @@ from mplang_spu.costs.members import Ran
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What an op takes, all members together.
+    """Cost of an op, all members together.
 
     Attributes:
         messages: how many.

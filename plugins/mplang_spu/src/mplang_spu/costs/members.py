@@ -37,7 +37,7 @@ class Sent(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What a run took.
+    """Cost of a run.
 
     Attributes:
         sent: the messages of all members.

@@ -65,7 +65,7 @@ _NUMPY |= {f"{s}i{n}": f"{s or 'i'}{n // 8}" for s in ("", "u") for n in (8, 16,
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What stands for all values of a type and storage.
+    """Representative of all values of a type and storage.
 
     Attributes:
         element: the element type.

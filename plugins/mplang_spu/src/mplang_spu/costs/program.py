@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 @dataclass
 class _Scope:
-    """What is known of the values at a place."""
+    """Known costs of the values at a place."""
 
     types: dict[str, Tensor] = field(default_factory=dict)
     stands: dict[str, Stand | None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the members of an SPU do once in a session, and in batches."""
+"""Work of SPU members once in a session, and in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEW, MANY = 16, 4000  # the last is more than one core takes
 
 
 class SessionWork:
-    """What members do once in a session, and in batches, beside single ops.
+    """Work of members once in a session, and in batches, beside single ops.
 
     Args:
         members: who have run nothing yet.

@@ -1,11 +1,11 @@
-"""What libspu's compiler takes, checked before it is called. Imports JAX.
+"""Admission of code to libspu's compiler. Imports JAX.
 
-A failure of libspu's compiler is no refusal. It translates op by op, and inserts casts of secrets
-that its library for such translations does not know of; where it meets an op that it lacks, that
-library undoes the translation, and frees what the casts still use. So the heap of the process is
-broken, and the next compilation, or the end of a thread, aborts it. Nothing may reach the compiler
-at which it fails: an op is listed here if the translation has a pattern for it, or if XLA, which
-runs before, always expands it; a rule has the forms of an op at which patterns fail.
+A failure of libspu's compiler is not a refusal. It translates op by op, and inserts casts of
+secrets that its library for such translations does not know of; where it meets an op that it lacks,
+that library undoes the translation, and frees what the casts still use. So the heap of the process
+is broken, and the next compilation, or the end of a thread, aborts it. Nothing may reach the
+compiler at which it fails: an op is listed here if the translation has a pattern for it, or if XLA,
+which runs before, always expands it; a rule has the forms of an op at which patterns fail.
 
 References:
     libspu 0.10.0.dev20251211: ``hlo_legalize_to_pphlo.cc`` (the patterns), ``hlo_importer.cc``

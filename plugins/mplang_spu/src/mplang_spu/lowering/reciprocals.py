@@ -111,7 +111,7 @@ def _scaled_reciprocal(rewriter: Rewriter, x: Term) -> tuple[Sequence[Term], Ter
 
 
 def _divisions(rewriter: Rewriter) -> Sequence[ir.Operation]:
-    """Return the quotients of floats that are not rounded, by divisors that are no constants."""
+    """Return the quotients of floats that are not rounded, by divisors that are not constants."""
     return [
         op
         for op in rewriter.ops("divide")

@@ -30,7 +30,7 @@ _MOVES = {
 
 
 class FloatOrigin(enum.IntEnum):
-    """Where a float comes from; of several origins, the largest counts."""
+    """Origin of a float; of several origins, the largest counts."""
 
     EXACT = 0
     """A constant, an integer, or selected from such ones."""

@@ -122,7 +122,7 @@ def _is_narrow(value: ir.Value, rewriter: Rewriter) -> bool:
 def _reduced(rewriter: Rewriter, x: Term, bounds: RingBounds) -> Term:
     """Return a value modulo 2^n, in the range of its type.
 
-    The numbers of it are no constants: libspu's compiler would see that they change nothing, and
+    The numbers of it are not constants: libspu's compiler would see that they change nothing, and
     drop them.
     """
     known, limits, size = bounds[x.value], element_type_of(x.value).limits, 2 ** _width(x.value)

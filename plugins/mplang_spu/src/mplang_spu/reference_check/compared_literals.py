@@ -1,6 +1,6 @@
 """Literals that loops and branches compare with, as SPU has them. Imports JAX.
 
-A literal that is no multiple of the smallest step is rounded to one, as is the data that it is
+A literal that is not a multiple of the smallest step is rounded to one, as is the data that it is
 compared with: 0.3 equals 0.3 on SPU. In float64, data that came from shares would be below it. One
 below the step is 0 on SPU, and equals data that are 0, but never was meant to.
 """

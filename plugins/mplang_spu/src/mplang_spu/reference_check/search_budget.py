@@ -18,7 +18,7 @@ COMPILING = 1.5e-3  # seconds of an op whose value is a result of the second run
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """How long a search may take.
+    """Time budget of a search.
 
     Args:
         ratio: times as long as the run; 0 for no search at all.

@@ -17,7 +17,7 @@ PRODUCTS = ("convolution", "divide", "dot_general", "multiply", "power")
 
 
 class Wrong(NamedTuple):
-    """What goes wrong in an op.
+    """Wrong elements of an op.
 
     Attributes:
         text: the problem and the remedy.

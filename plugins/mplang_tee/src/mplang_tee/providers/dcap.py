@@ -1,4 +1,4 @@
-"""What quotes of Intel's DCAP have in common: collateral, states of the platform, advisories.
+"""Base of quotes by Intel's DCAP: collateral, states of the platform, advisories.
 
 References:
     Intel TDX DCAP Quoting Library API; Intel SGX ECDSA QuoteLibReference DCAP API.
@@ -26,7 +26,7 @@ TcbStatus: TypeAlias = Literal[
 
 
 class DcapExpectations(Expectations):
-    """What an owner takes for a platform of Intel's.
+    """Expected platform of Intel.
 
     Attributes:
         collateral: file of the collateral, as ``dcap-qvl`` writes it: certificates, revocation

@@ -21,7 +21,7 @@ INITIALIZED, DEBUG = 0x01, 0x02
 
 
 class SgxExpectations(DcapExpectations):
-    """What an owner takes for an enclave of SGX.
+    """Expected enclave of SGX.
 
     Attributes:
         mrenclave: the enclave as it was made; any of these.

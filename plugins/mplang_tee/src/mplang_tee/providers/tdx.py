@@ -38,7 +38,7 @@ ATTEMPTS = 3
 
 
 class TdxExpectations(DcapExpectations):
-    """What an owner takes for a machine of TDX; of each register any of some values.
+    """Expected machine of TDX; each register may have one of several values.
 
     Attributes:
         mrtd: the machine as it was made: its firmware.
@@ -58,7 +58,7 @@ class TdxExpectations(DcapExpectations):
 
 
 class TdxMaker(StrictModel):
-    """What making quotes needs.
+    """Settings to make quotes.
 
     Attributes:
         folder: of the kernel's interface, which root writes to.

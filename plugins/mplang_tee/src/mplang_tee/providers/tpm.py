@@ -31,7 +31,7 @@ Pcr = Annotated[int, AfterValidator(_is_pcr)]
 
 
 class TpmExpectations(Expectations):
-    """What an owner takes for a machine with a TPM.
+    """Expected machine with a TPM.
 
     Attributes:
         ak: file of the public attestation key as ``tpm2_createak -u`` writes it, which the owner
@@ -50,7 +50,7 @@ class TpmExpectations(Expectations):
 
 
 class TpmMaker(StrictModel):
-    """What making quotes needs.
+    """Settings to make quotes.
 
     Attributes:
         tcti: how tpm2-tools reach the TPM, such as ``device:/dev/tpmrm0``.
@@ -105,7 +105,7 @@ class Tpm(AttestationProvider):
         try:
             bundle = _decoder.decode(quote)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise ValueError(f"it is no quote of a TPM: {error}") from None
+            raise ValueError(f"it is not a quote of a TPM: {error}") from None
         check_signature(read_key(expected.ak), bundle.message, bundle.signature)
         stated = read_quote(bundle.message)
         if stated.data != report:
@@ -118,8 +118,8 @@ class Tpm(AttestationProvider):
         registers = b"".join(bytes.fromhex(expected.pcrs[index]) for index in wanted)
         if stated.digest != hashlib.sha256(registers).digest():
             raise ValueError(
-                f"the registers {_listed(wanted)} have SHA-256 {stated.digest.hex()} together, and "
-                "not that of what is expected: the machine has started something else"
+                f"the registers {_listed(wanted)} have SHA-256 {stated.digest.hex()} together, not "
+                "the expected hash: the machine booted other software"
             )
         return AttestationEvidence(registers={f"pcr{i}": expected.pcrs[i] for i in wanted})
 

@@ -33,7 +33,7 @@ class AttestationKey(NamedTuple):
 
 
 class Quoted(NamedTuple):
-    """What a TPM states by a quote.
+    """Statement of a TPM's quote.
 
     Attributes:
         data: what the quote is over.
@@ -145,7 +145,7 @@ def read_quote(message: bytes) -> Quoted:
     """
     reader = StructureReader(message)
     if (reader.number(4), reader.number(2)) != (GENERATED, ATTEST_QUOTE):
-        raise ValueError("it is no quote that a TPM has made")
+        raise ValueError("it is not a quote that a TPM has made")
     reader.sized()  # name of the signer
     data = reader.sized()
     reader.take(8 + 4 + 4 + 1 + 8)  # clock, resets, restarts, safe; version of the firmware

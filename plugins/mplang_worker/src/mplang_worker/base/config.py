@@ -115,7 +115,7 @@ class Limits(ConfigModel):
 
 
 class Quotas(ConfigModel):
-    """What one coordinator may use of a worker, so that others can, too.
+    """Quotas of one coordinator at a worker.
 
     Attributes:
         sessions: open sessions.
@@ -177,7 +177,7 @@ class PluginConfig(ConfigModel):
 
 
 class EngineConfig(ConfigModel):
-    """What the engines of a worker know of its configuration: nothing of keys and peers.
+    """Configuration of a worker's engines: without keys and peers.
 
     Attributes:
         name: name of the party, as in the cluster's nodes and in its certificate.
@@ -199,7 +199,7 @@ class EngineConfig(ConfigModel):
         quotas: the part of some limits that is one coordinator's.
         timeouts: timeouts.
         log_format: ``text`` for people, ``json`` for one JSON object per line; ``mplang worker``
-            takes ``json`` where stderr is no terminal.
+            takes ``json`` where stderr is not a terminal.
         log_level: minimum level; ``info`` has a line per session and job.
     """
 
@@ -297,7 +297,7 @@ class WorkerConfig(EngineConfig):
         return self.model_dump_json(include=set(EngineConfig.model_fields)).encode()
 
     def adopt(self, after: WorkerConfig) -> None:
-        """Take over, in place, what may change while a worker runs.
+        """Apply, in place, the changes that a running worker may take.
 
         Args:
             after: the configuration that counts from now on.
@@ -372,16 +372,16 @@ class WorkerConfig(EngineConfig):
                 "addresses, such as {bob: 'https://bob.example:9000'}; {} for none"
             )
         if self.tls is None and self.authorities:
-            raise ValueError("authorities name those who have certificates; without tls nobody has")
+            raise ValueError("authorities needs tls: without tls no party has a certificate")
         if self.tls is None and self.controllers:
             raise ValueError(
-                "control.certificates names those who have some; without tls nobody has"
+                "control.certificates needs tls: without tls no client has a certificate"
             )
         known = {self.name, *(self.peers or ()), *self.coordinators, *self.controllers}
         unknown = self.authorities.keys() - known
         if unknown:
             raise ValueError(
-                f"authorities names {', '.join(sorted(unknown))}, who is no peer and no coordinator"
+                f"authorities: {', '.join(sorted(unknown))} is neither a peer nor a coordinator"
             )
         if self.tls is not None and self.plugins is None:
             raise ValueError(
@@ -401,7 +401,7 @@ class WorkerConfig(EngineConfig):
             **overrides: fields that replace those of the file.
 
         Raises:
-            ConfigError: the file cannot be read, is no YAML, or has a wrong field.
+            ConfigError: the file cannot be read, is not YAML, or has a wrong field.
         """
         try:
             fields: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class OwnerStops(Protocol):
-    """What the owner of a gate stops: runs, whose results nobody loads, and coordinators."""
+    """Stops by the owner of a gate: of runs, whose results nobody loads, and of coordinators."""
 
     def revoked(self) -> Collection[str]:
         """Return the names of the approvals that were revoked.
@@ -51,7 +51,7 @@ class OwnerStops(Protocol):
 
 @runtime_checkable
 class OwnerControl(Protocol):
-    """What the owner of a gate sees and changes while the worker runs. Safe for threads.
+    """Interface for the owner of a gate while the worker runs. Safe for threads.
 
     Its methods raise an ``AdmissionError`` if the log cannot be used.
     """

@@ -6,7 +6,7 @@ from mplang_core.ext import DAY, Days, StrictModel, count_days
 
 
 class RetentionConfig(StrictModel):
-    """How long a worker keeps values in memory; what is on disk has rules in its own section.
+    """Retention of values in memory; what is on disk has rules in its own section.
 
     Attributes:
         kept: days that a session is open, with all values that it keeps, such as ``7d``; as long

@@ -12,7 +12,7 @@ cannot be recorded.
 
 
 class Expiring(NamedTuple):
-    """What will expire.
+    """Items that will expire.
 
     Attributes:
         rule: name of the rule, as :meth:`RetentionSection.retention` returns it.

@@ -100,7 +100,7 @@ class Section(Protocol):
 
 @runtime_checkable
 class Provider(Protocol):
-    """What answers the engines of a worker's sessions in its front. Safe for threads."""
+    """Service in the front that answers the engines of a worker's sessions. Safe for threads."""
 
     def answer(
         self, asker: Asker, method: str, args: Mapping[str, Any], files: Sequence[int]
@@ -150,7 +150,7 @@ class Reloadable(Protocol):
 
 @runtime_checkable
 class Probed(Protocol):
-    """What a section makes in the front, if it can tell whether what it needs is there."""
+    """Section in the front that can test whether its resources are available."""
 
     def missing(self) -> Mapping[str, str]:
         """Return what is not there now, and why, for the owner; it is in the worker's log.
@@ -271,15 +271,15 @@ class Gate(Protocol):
 
     @property
     def lineage(self) -> RunLineage:
-        """What stored values rest on."""
+        """Lineage of stored values."""
 
     @property
     def stops(self) -> OwnerStops:
-        """What its owner stops."""
+        """Stops by the owner."""
 
     @property
     def owner(self) -> OwnerControl:
-        """What its owner sees and changes while the worker runs."""
+        """Interface for the owner while the worker runs."""
 
     def seen(self, peers: Sequence[str]) -> Mapping[str, str]:
         """Return by its name what is remembered of each peer's log, as the peer has sealed it.
@@ -320,7 +320,7 @@ class Gate(Protocol):
             coordinator: who passes it on.
 
         Raises:
-            AdmissionError: it is no approval.
+            AdmissionError: it is not an approval.
         """
 
     def decide(self, run: RunRequest) -> Any:

@@ -43,7 +43,7 @@ def section_of(name: str) -> Section:
     if found is None and name in PACKAGES:
         what, package = PACKAGES[name]
         raise ConfigError(
-            f"field {name!r}: {what} come with a package of their own; try: pip install {package}",
+            f"field {name!r}: {what} come with another package; try: pip install {package}",
             code="C003",
         )
     if found is None:
@@ -51,7 +51,7 @@ def section_of(name: str) -> Section:
     if not isinstance(found, Section):
         package = section_packages()[name]
         raise ConfigError(
-            f"field {name!r}: the section of {package} is no mplang_worker.ext.Section, but a "
+            f"field {name!r}: the section of {package} is not an mplang_worker.ext.Section, but a "
             f"{type(found).__name__}",
             code="C003",
         )

@@ -106,10 +106,10 @@ def up(
         str, typer.Option("--out", "-o", help="The file that describes the cluster.")
     ] = "cluster.yaml",
     tls: Annotated[
-        str | None, typer.Option(help="A folder for certificates; without, there are none.")
+        str | None, typer.Option(help="A folder for certificates; by default there are none.")
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Let protocols run that are for debugging only.")
+        bool, typer.Option("--insecure", help="Permit protocols that are for debugging only.")
     ] = False,
     mode: Annotated[
         WorkerMode,
@@ -123,7 +123,7 @@ def up(
         raise ConfigError(f"a cluster has at least one worker, got {parties}", code="C015")
     if Path(out).exists() and not Path(out).read_text(encoding="utf-8").startswith(MARK):
         raise ConfigError(
-            f"{out} is there already, and not of mplang up; --out names another file", code="C015"
+            f"{out} exists already, and is not of mplang up; --out names another file", code="C015"
         )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (

@@ -197,7 +197,7 @@ class LocalCluster:
                 ours.close()
                 raise RunError(
                     f"worker {name} does not start: {error}; LocalCluster(…, "
-                    f"start_timeout={patience:g}) sets for how long it is waited for",
+                    f"start_timeout={patience:g}) sets the time to wait",
                     code="C015",
                 ) from error
         self.workers.append(process)

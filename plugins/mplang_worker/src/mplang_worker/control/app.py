@@ -209,7 +209,7 @@ def _check(request: Request, roles: Sequence[ControlRole]) -> str:
     mine = [role for role in roles if role in request.state.roles]
     if not mine:
         raise RequestError(
-            403, "role", f"{request.state.peer} is no {' or '.join(roles)} of this worker; its "
+            403, "role", f"{request.state.peer} is not an {' or '.join(roles)} of this worker; its "
             "owner names who is, as `control` of the worker"
         )  # fmt: skip
     return f"{request.state.peer} as {mine[0]}"

@@ -64,12 +64,12 @@ def _make_folder(folder: Path, group: int | None) -> None:
     there = folder.lstat()
     if not stat.S_ISDIR(there.st_mode) or there.st_uid not in (0, os.geteuid()):
         raise ConfigError(
-            f"field 'control.path': {folder} is no folder of the worker's user", code="C003"
+            f"field 'control.path': {folder} is not a folder of the worker's user", code="C003"
         )
     if stat.S_IMODE(there.st_mode) & 0o027:
         raise ConfigError(
             f"field 'control.path': others may use {folder}, of mode "
-            f"{stat.S_IMODE(there.st_mode):o}; give the socket a folder of its own, of mode 0750 "
+            f"{stat.S_IMODE(there.st_mode):o}; put the socket into its own folder, of mode 0750 "
             "with the group of control.group, or 0700",
             code="C003",
         )
@@ -79,7 +79,7 @@ def _remove_stale(path: Path) -> None:
     """Remove the socket of a worker that has ended.
 
     Raises:
-        ConfigError: it is no socket, or a process listens to it.
+        ConfigError: it is not a socket, or a process listens to it.
         OSError: it cannot be removed.
     """
     try:

@@ -19,7 +19,7 @@ _UCRED = struct.Struct("iII")
 
 
 class ControlRole(StrEnum):
-    """What a peer of a control socket may do."""
+    """Role of a peer of a control socket."""
 
     OPERATOR = "operator"
     OWNER = "owner"
@@ -30,7 +30,7 @@ EVERY_ROLE = frozenset(ControlRole)
 
 
 class Credentials(NamedTuple):
-    """Who is at the other end of a Unix socket, since it connected.
+    """Credentials of the other end of a Unix socket, as it connected.
 
     Attributes:
         user: number of the user.

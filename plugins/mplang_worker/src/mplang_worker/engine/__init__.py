@@ -1,1 +1,1 @@
-"""What a coordinator's programs run in: engine, checker, and the process that forks them."""
+"""Processes that run a coordinator's programs: engine, checker, and the one that forks them."""

@@ -158,7 +158,8 @@ class Checker:
             is_result = name is not None and name.startswith(f"{self._given.session}-")
             if is_result and self._labels.of_result(name or "", rank) is None:
                 raise AdmissionError(
-                    f"whose data is in {name} is not known any more; put or make it again",
+                    f"the owners of the data in {name} are no longer known; put or compute it "
+                    "again",
                     code="A001",
                 )
 
@@ -181,7 +182,7 @@ def _check_told(followed: Followed) -> None:
     for sources in (*rows, *stores, *outputs):
         if any(source.name == SEVERAL for source in sources):
             raise AdmissionError(
-                "a value is made of more data sets and columns than can be told", code="A003"
+                "a value is made of more data sets and columns than its label can hold", code="A003"
             )
 
 

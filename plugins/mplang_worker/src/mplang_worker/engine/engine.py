@@ -351,7 +351,7 @@ class Engine:
         was_put = not name.startswith(f"{self._session.name}-")
         if not stored.is_result and not (was_put and self._config.mode == "development"):
             raise RequestError(
-                403, "protected", "it was put, or kept by mp.keep, and is no result of a program"
+                403, "protected", "it was put, or kept by mp.keep, and is not a result of a program"
             )
         if stored.kind.form is not Form.PLAIN:
             raise RequestError(
@@ -382,7 +382,7 @@ class Engine:
 
 
 def _end_damaged() -> None:
-    log.error("the engine ends: native code failed in it, and may have harmed its memory")
+    log.error("the engine ends: native code failed, and may have harmed its memory")
     end_process(1)
 
 

@@ -73,7 +73,7 @@ class RunInputs:
             kind = each.type
             assert isinstance(kind, MPType)
             if value is not None and kind.base.mismatch(value.value):
-                raise RequestError(422, "inputs", f"input {i} is no {kind.base}")
+                raise RequestError(422, "inputs", f"input {i} is not of type {kind.base}")
 
     def resolve(self) -> None:
         """Read what the runs before have given, now that they have ended; see :meth:`require`."""
@@ -89,7 +89,7 @@ class RunInputs:
             self.check()
         except RunError as error:
             self._failure = error
-        except RequestError as error:  # it was released, or is no result of this party
+        except RequestError as error:  # it was released, or is not a result of this party
             self._failure = RunError(error.text, code="R019")
 
     def require(self) -> None:

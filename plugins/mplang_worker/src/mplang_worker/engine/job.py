@@ -72,7 +72,7 @@ class Job:
             leave: lets go of the run, at the peers as well, as it may be long.
         """
         if self.clock is not None:
-            log.info("its end is told at the next step of its clock")
+            log.info("its end is published at the next step of its clock")
             leave()
             self.clock.wait()
 

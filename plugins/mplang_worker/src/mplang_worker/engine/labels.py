@@ -14,7 +14,7 @@ from mplang_worker.wire.opening import Opening
 
 
 class SessionLabels:
-    """What the parties of a session have got so far, and the labels of its results.
+    """Labels of a session: what its parties got so far, and of its results.
 
     Attributes:
         history: SHA-256 of the runs that were followed, which the peers are told.

@@ -43,7 +43,7 @@ def resolve_loads(
 
 
 class RunStorage:
-    """What one run of a program does with storage.
+    """Storage of one run of a program.
 
     Args:
         program: the program.

@@ -250,7 +250,7 @@ class Session:
         """Return the number of a run, which grows within a session.
 
         Raises:
-            RequestError: it is no name of a run of this session.
+            RequestError: it is not a name of a run of this session.
         """
         name, _, number = run.rpartition("-")
         if name != self.name or not number.isdecimal():

@@ -83,7 +83,7 @@ def address_of(peer: str, session: FrontSession, config: WorkerConfig) -> str:
     A coordinator may reach it at another address, and cannot have this worker connect anywhere.
 
     Raises:
-        RequestError: it is no peer any more.
+        RequestError: it is no longer a peer.
     """
     if config.tls is not None and config.peers is not None:
         check_peers(session, config)

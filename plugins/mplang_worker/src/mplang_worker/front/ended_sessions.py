@@ -10,11 +10,11 @@ from mplang_worker.base.errors import RequestError
 from mplang_worker.front.session import Key
 
 MAX_ENDED = 1000  # sessions of which it is known why they ended
-_LOST = "it ended, or this worker was started again; what it held is lost"
+_LOST = "it ended, or this worker was started again; its values are lost"
 
 
 class EndedSessions:
-    """Why sessions ended, and which coordinators know that the worker is being shut down."""
+    """Reasons why sessions ended, and coordinators that know of the shutdown."""
 
     def __init__(self) -> None:
         self._why: OrderedDict[Key, str] = OrderedDict()

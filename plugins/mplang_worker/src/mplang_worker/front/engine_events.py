@@ -14,7 +14,7 @@ from mplang_worker.front.session import FrontSession
 
 
 class EngineEvents:
-    """What handles the events of a worker's engines.
+    """Handler of events of a worker's engines.
 
     Args:
         questions: answers their questions.

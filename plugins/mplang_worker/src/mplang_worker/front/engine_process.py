@@ -30,10 +30,10 @@ log = logging.getLogger("mplang.http.front")
 
 
 class Usage(NamedTuple):
-    """What a process uses.
+    """Resource usage of a process.
 
     Attributes:
-        memory: bytes that are no file's, those that it shares with the warm process included.
+        memory: bytes that are not of a file, those that it shares with the warm process included.
         threads: number of threads.
         state: as in proc(5): ``T`` if it was stopped by a signal.
     """
@@ -227,7 +227,7 @@ class EngineProcess:
                 reply = self._replies.pop(message.get("id", -1), None)
                 if reply is not None and not reply.done():
                     reply.set_exception(RequestError(503, "busy", f"try again: {error}"))
-            except (OverflowError, TypeError, ValueError) as error:  # it is no plain data
+            except (OverflowError, TypeError, ValueError) as error:  # it is not plain data
                 log.error("a message to an engine cannot be written: %s", type(error).__name__)
                 reply = self._replies.pop(message.get("id", -1), None)
                 if reply is not None and not reply.done():
@@ -296,7 +296,7 @@ class EngineProcess:
         code = await loop.run_in_executor(None, self._wait)
         self._log.drain()
         self._log.close()
-        ended = reason or f"{self._name} ended {how_ended(code)}; what it held is lost"
+        ended = reason or f"{self._name} ended {how_ended(code)}; its values are lost"
         excess = self._cgroup.excess() if self._cgroup is not None else ""
         if not reason and excess and code == -signal.SIGKILL:
             ended = f"its engine was ended: {excess}"

@@ -27,7 +27,7 @@ from mplang_worker.wire import ipc
 
 
 class EngineStarter:
-    """What starts engines.
+    """Starter of engines.
 
     Args:
         config: configuration of the worker.

@@ -53,7 +53,7 @@ def _look_at(session: FrontSession, config: WorkerConfig, watched: Watched) -> N
     if session.ending or session.process is None:
         return
     if time.monotonic() - session.seen > lease:
-        watched.end_soon(session, f"nothing was heard of the coordinator for {lease:g} s")
+        watched.end_soon(session, f"the coordinator was silent for {lease:g} s")
     elif why := session.excess(config.limits, config.timeouts):
         watched.end_soon(session, f"its engine was ended: {why}", kill=True)
 

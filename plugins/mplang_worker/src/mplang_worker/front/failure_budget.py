@@ -98,8 +98,8 @@ class FailureBudget:
     def excuse(self, run: Key) -> None:
         """Mark an active run so that its failure does not count, as the front has seen why.
 
-        What depends on private data is no excuse: a deadline, a limit, a full sink, a query that
-        fails, the end of an engine or an MPC process.
+        What depends on private data is not an excuse: a deadline, a limit, a full sink, a query
+        that fails, the end of an engine or an MPC process.
 
         Args:
             run: name of the run.
@@ -113,10 +113,10 @@ class FailureBudget:
             403,
             "failures",
             f"{coordinator} has used up its {self.limit} failed runs at {self._worker}, which "
-            "runs nothing more of it, since failures may tell of private data; the owner of "
+            "runs nothing more of it, since failures may disclose private data; the owner of "
             f"{self._worker} can raise limits.failures, and restart the worker",
         )
-        text = "a larger limit lets it fail, and so tell, more often; counting begins anew"
+        text = "a larger limit permits more failures, which may disclose more; counting begins anew"
         change = f"limits: {{failures: {2 * self.limit}}}"
         advice = Advice("setting", text, change, by=self._worker)
         resource = f"Coordinator::{in_quotes(coordinator)}"

@@ -72,7 +72,7 @@ class FrontGate:
         if self._gate is None and config.data and config.mode == "production":
             log.warning(
                 "%s has data sets and no gate: their readers may run any program on them, and "
-                "nothing is on record; mplang policy init writes rules to begin with",
+                "nothing is logged; mplang policy init writes rules to begin with",
                 config.name,
             )
 
@@ -214,7 +214,7 @@ class FrontGate:
             data: untrusted bytes.
 
         Raises:
-            AdmissionError: it is no envelope of an approval.
+            AdmissionError: it is not an envelope of an approval.
             RequestError: the session has too many.
         """
         if self._gate is None:

@@ -43,7 +43,7 @@ class Connections(ServerConnections):
     """Connections of a worker.
 
     Attributes:
-        strangers: those of clients that are no coordinators, oldest first.
+        strangers: those of clients that are not coordinators, oldest first.
     """
 
     def __init__(self) -> None:

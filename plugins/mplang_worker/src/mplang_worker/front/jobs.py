@@ -23,7 +23,7 @@ _OVER.set()
 
 @dataclass(slots=True)
 class KnownJob:
-    """What the front knows of a job.
+    """Job as the front knows it.
 
     Args:
         first: its first status.

@@ -70,7 +70,7 @@ async def expire_sessions(config: WorkerConfig, engines: Aging, now: float) -> N
             if engines.gate.provider is not None:
                 await in_thread(engines.gate.provider.note, EXPIRED, about)
         except AdmissionError as error:
-            log.error("a session has expired, which cannot be put on record: %s", error)
+            log.error("a session has expired, which cannot be logged: %s", error)
             return
         log.info("a session ends: %s", why)
         engines.end_soon(session, why)

@@ -145,9 +145,7 @@ class LiveConfig:
         try:
             await self._front.gate.note_configuration(after)
         except AdmissionError as error:
-            raise ConfigError(
-                f"that it changes cannot be put on record: {error}", code="C003"
-            ) from None
+            raise ConfigError(f"its change cannot be logged: {error}", code="C003") from None
         await self._commit(commits)
         self._config.adopt(after)
         log.warning("the configuration has changed: %s", ", ".join(changed))
@@ -195,7 +193,7 @@ class LiveConfig:
         for session in self._front.sessions:
             coordinator = session.key[0]
             if coordinator not in self._config.coordinators:
-                why = f"{coordinator} is no coordinator here any more"
+                why = f"{coordinator} is no longer a coordinator here"
                 log.warning("a session ends: %s", why)
                 self._front.end_soon(session, why)
 
@@ -255,5 +253,5 @@ def check_peers(session: FrontSession, config: WorkerConfig) -> None:
     gone = [name for name in session.parties if name != config.name and name not in config.peers]
     if gone:
         raise RequestError(
-            403, "no-peer", f"{gone[0]} is no peer of {config.name} any more, by its owner's choice"
+            403, "no-peer", f"{gone[0]} is no longer a peer of {config.name}, by its owner's choice"
         )

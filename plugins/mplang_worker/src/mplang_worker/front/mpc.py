@@ -25,7 +25,7 @@ log = logging.getLogger("mplang.http.front")
 
 
 class FrontMpc:
-    """What starts the MPC processes of a worker's sessions.
+    """Starter of the MPC processes of a worker's sessions.
 
     Args:
         name: name of the worker.

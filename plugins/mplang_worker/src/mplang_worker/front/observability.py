@@ -1,4 +1,4 @@
-"""What a worker tells its coordinator of a run while it runs, and of how long it took.
+"""Progress and durations of runs, as a worker reports them to its coordinator.
 
 Times and numbers of bytes may depend on private data, and there is no rule about them. So a worker
 in production tells results and failures, and nothing that a coordinator could measure by.

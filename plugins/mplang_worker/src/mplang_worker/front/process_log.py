@@ -1,4 +1,4 @@
-"""What a child process prints or logs: passed on by the front, as engines have no log of their own.
+"""Forwarding of child processes' output to the front's log, as engines have none.
 
 Code in an engine could wipe a log that it has open, write lines in another's name, or fill the
 disk.
@@ -166,6 +166,6 @@ def _record(line: str) -> dict[str, Any] | None:
     """Return the fields of a line that is a JSON object; ``None`` for any other."""
     with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-        json.dumps(found, allow_nan=False)  # what Python writes of infinity is no JSON
+        json.dumps(found, allow_nan=False)  # what Python writes of infinity is not JSON
         return found if isinstance(found, dict) else None
     return None

@@ -1,4 +1,4 @@
-"""What all routes of a worker share: authorization, bodies, and calls of engines."""
+"""Context of a request: authorization, bodies, and calls of engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RequestContext:
         """Return the coordinator's name, from the common name of its certificate.
 
         Raises:
-            RequestError: the client is no coordinator of this worker.
+            RequestError: the client is not a coordinator of this worker.
         """
         if self._config.tls is None:
             charge_log(LOCAL)
@@ -73,7 +73,7 @@ class RequestContext:
         return {"used": budget.used(coordinator), "limit": budget.limit}
 
     async def alarms(self, request: Request) -> list[dict[str, str]]:
-        """Return which logs were set back; nothing for a client that is no coordinator."""
+        """Return which logs were set back; nothing for a client that is not a coordinator."""
         try:
             return await self._engines.gate.alarms(self.authorize(request))
         except RequestError:
@@ -104,7 +104,7 @@ class RequestContext:
             The result as a JSON response.
 
         Raises:
-            RequestError: the client is no coordinator, or the engine returns an error.
+            RequestError: the client is not a coordinator, or the engine returns an error.
         """
         call = self._engines.call
         return JSONResponse(await call(method, self.authorize(request), session, body, **args))
@@ -119,7 +119,7 @@ class RequestContext:
             **args: further arguments of the method.
 
         Raises:
-            RequestError: the client is no coordinator, or the engine returns an error.
+            RequestError: the client is not a coordinator, or the engine returns an error.
         """
         coordinator = self.authorize(request)
         asked, gate = self._engines.find(coordinator, session), self._engines.gate
@@ -165,7 +165,7 @@ class RequestContext:
             in_memory: whether it is bytes also if it is large.
 
         Raises:
-            RequestError: the client is no coordinator, or the body is too large or too slow.
+            RequestError: the client is not a coordinator, or the body is too large or too slow.
         """
         coordinator = self.authorize(request)
         size = _content_length(request, limit)
@@ -218,7 +218,7 @@ class RequestContext:
             The status of the job; the HTTP status is 202 if it has not ended.
 
         Raises:
-            RequestError: the client is no coordinator, or the job was refused.
+            RequestError: the client is not a coordinator, or the job was refused.
         """
         coordinator = self.authorize(request)
         if done["ended"] is None and wait and job is not None:
@@ -247,7 +247,7 @@ class RequestContext:
             every: maximum time between two events, in seconds.
 
         Raises:
-            RequestError: the client is no coordinator, or there is no such job.
+            RequestError: the client is not a coordinator, or there is no such job.
         """
         ask = functools.partial(self._jobs.status, self.authorize(request), session, run)
         first, job = await ask()
@@ -281,7 +281,7 @@ def _content_length(request: Request, limit: int) -> int:
     size = int(length) if len(length) <= 20 else limit + 1
     if size > limit:
         raise RequestError(
-            413, "too-large", f"at most {limit} bytes are taken here, not {length[:20]}"
+            413, "too-large", f"a body has at most {limit} bytes here, not {length[:20]}"
         )
     return size
 

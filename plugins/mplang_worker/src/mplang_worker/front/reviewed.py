@@ -1,4 +1,4 @@
-"""What engines ask for that the programs which were permitted do not: refused, and on record.
+"""Refusal of engines' requests that the permitted program does not make; logged.
 
 An engine runs its coordinator's code, and may have been taken over by it. What was reviewed is what
 runs: the front answers the questions of the permitted program, and no others.

@@ -34,8 +34,8 @@ def prepare_section(
 def needs_restart(name: str) -> str:
     """Return the text of an error: a field cannot change while the worker runs."""
     return (
-        f"field {name!r}: it counts from a restart of the worker only; restart it, or set the "
-        "field back, and the other changes count"
+        f"field {name!r}: it takes effect after a restart only; restart the worker, or set the "
+        "field back, and the other changes take effect"
     )
 
 

@@ -50,7 +50,7 @@ def provider_of(config: WorkerConfig, name: str, kind: type[T]) -> T | None:
     made = section_of(name).front(fields, config.model_dump(mode="json"))
     if not isinstance(made, kind):
         raise ConfigError(
-            f"field {name!r}: its package makes a {type(made).__name__}, which is no "
+            f"field {name!r}: its package makes a {type(made).__name__}, which is not an "
             f"mplang_worker.ext.{kind.__name__}",
             code="C003",
         )

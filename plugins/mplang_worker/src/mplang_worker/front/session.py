@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Permitted(NamedTuple):
-    """What the engine of a run may ask for, if there is a gate.
+    """Requests that the engine of a run may make, if there is a gate.
 
     Attributes:
         run: name of the run.

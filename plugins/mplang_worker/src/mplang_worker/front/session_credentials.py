@@ -57,7 +57,7 @@ class SessionCredentials:
 
         Raises:
             ConfigError: the certificate of the worker is not valid now.
-            AdmissionError: it is no such key.
+            AdmissionError: it is not such a key.
         """
         gate = self.gate if role == "engine" else ""
         if self._certificates is None or key is None:

@@ -49,6 +49,7 @@ async def wait_until_warm(ready: Callable[[float], Awaitable[None]], seconds: fl
         except TimeoutError:
             turn += 1
             log.warning(
-                "what engines need is not imported after %g s: is the machine busy?", turn * seconds
+                "the imports of engines are not done after %g s: is the machine busy?",
+                turn * seconds,
             )
             notify(f"EXTEND_TIMEOUT_USEC={round(3 * seconds * 1e6)}")

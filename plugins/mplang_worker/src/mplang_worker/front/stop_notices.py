@@ -57,7 +57,7 @@ class StopNotices:
 
         def address_at_peer(peer: str) -> str:
             mine = self._config.peers if self._config.tls is not None else None
-            # that another party is no peer any more keeps nobody from being told
+            # that another party is no longer a peer keeps nobody from being told
             return (mine or {}).get(peer) or address_of(peer, session, self._config)
 
         peers = [each for each in session.parties if each != self._config.name]
@@ -75,11 +75,11 @@ class StopNotices:
             try:
                 await in_thread(self._send, peer, address(peer), path)
                 return True
-            except (LookupError, RequestError) as error:  # it is no peer any more
-                log.warning("%s was not told that a session is stopped: %s", peer, error)
+            except (LookupError, RequestError) as error:  # it is no longer a peer
+                log.warning("%s was not notified that a session is stopped: %s", peer, error)
                 return False
             except (OSError, http.client.HTTPException, MPLangError, ValueError) as error:
-                text = "%s was not told that a session is stopped, and will be: %s"
+                text = "%s was not notified that a session is stopped, and will be: %s"
                 log.log(logging.DEBUG if i else logging.WARNING, text, peer, error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -132,7 +132,7 @@ def check_sender(session: FrontSession | None, name: str, sender: str | None, mi
         mine: name of this party.
 
     Raises:
-        RequestError: it is no party of the session, of which it then learns nothing.
+        RequestError: it is not a party of the session, of which it then learns nothing.
     """
     parties = () if session is None else session.parties
     if sender not in parties or sender == mine:

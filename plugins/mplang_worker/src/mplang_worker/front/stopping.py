@@ -138,7 +138,7 @@ async def _withdraw(
     try:
         await in_thread(engines.gate.provider.stops.stop, session.key[0], runs, about)
     except AdmissionError as error:
-        log.error("a run was stopped, and that is not on record: %s", error)
+        log.error("a run was stopped, and that is not logged: %s", error)
 
 
 async def watch_revocations(engines: Stoppable, name: str) -> None:

@@ -19,7 +19,7 @@ from mplang_worker.wire.opening import Opening
 
 
 class Hidden(NamedTuple):
-    """What a session changes in storage, and nobody sees before the end of its run is told.
+    """Changes of storage by a session, hidden until the end of its run is published.
 
     Attributes:
         job: the run.

@@ -1,4 +1,4 @@
-"""What the front checks of a public input before its engine has it."""
+"""Checks of public inputs by the front, before the engine gets them."""
 
 from __future__ import annotations
 

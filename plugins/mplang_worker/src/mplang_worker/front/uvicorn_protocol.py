@@ -95,5 +95,5 @@ class UvicornProtocol(HttpToolsProtocol):
         pass  # the request is served as if it had no Upgrade header
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP in the worker's words."""
+        """Refuse what is not HTTP in the worker's words."""
         self.refuse_damaged(msg)

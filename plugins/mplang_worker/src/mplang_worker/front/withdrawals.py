@@ -75,7 +75,7 @@ class Withdrawals:
                     return  # it is tried again
                 await in_thread(lineage.notified, each)
         except AdmissionError as error:
-            log.error("%s was notified, and that is not on record: %s", peer, error)
+            log.error("%s was notified, and that is not logged: %s", peer, error)
         finally:
             self._busy.discard(peer)
 

@@ -217,7 +217,7 @@ class HttpCommunicator(LinkedCommunicator):
                 if now >= deadline:
                     raise CommError(
                         f"party {self.rank} waited {self.timeout:g} s for party {rank} to begin; "
-                        f"{self.setting} sets for how long",
+                        f"{self.setting} sets the limit",
                         code="L002",
                     )
                 waiter = found.waiter((rank, run))

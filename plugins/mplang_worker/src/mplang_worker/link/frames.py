@@ -59,7 +59,7 @@ def frame(kind: Kind, key: bytes = b"", head: bytes = b"", size: int = 0, stream
 
 
 class Input:
-    """What came of a stream of frames. Half a frame stays for the thread that reads next.
+    """Bytes read from a stream of frames. Half a frame stays for the thread that reads next.
 
     :meth:`exactly` and :meth:`fill` are generators: they stop where bytes are missing, and go on
     after :meth:`receive`.

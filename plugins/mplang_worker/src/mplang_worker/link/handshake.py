@@ -156,13 +156,11 @@ class Handshake:
 
         Raises:
             OSError: the connection fails.
-            CommError: the client is no peer of this session.
+            CommError: the client is not a peer of this session.
         """
         try:
             if not self._introduced.wait(self._timeouts.connect):
-                raise CommError(
-                    "a link came, but this party was not told of its peers", code="L004"
-                )
+                raise CommError("a peer connected before this party knew its peers", code="L004")
             sock.settimeout(self._timeouts.connect)
             server = self.context(ssl.PROTOCOL_TLS_SERVER)
             if server is not None:
@@ -234,7 +232,7 @@ def _read_head(sock: socket.socket, timeout: float) -> tuple[str, dict[str, str]
         sock.settimeout(max(0.001, deadline - time.monotonic()))
         byte = sock.recv(1)
         if not byte or len(data) >= MAX_HEAD:
-            raise CommError("the other end is no worker", code="L004")
+            raise CommError("the other end is not a worker", code="L004")
         data += byte
     return parse_head(bytes(data))
 

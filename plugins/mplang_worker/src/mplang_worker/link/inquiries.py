@@ -1,9 +1,9 @@
 """Inquiries among parties whether they are at work in a run, as one waits for a message.
 
-An inquiry is the end (``CLOSE``) of what is no run, ``run?number``. Who works in that run confirms
-it (``CLOSED``), as the end of a run is confirmed; who waits for another party asks that one, and
-confirms when it does. So parties that wait for each other get no answer. It tells a peer that the
-run goes on, and not which op; and not more often than each ``interval`` seconds.
+An inquiry is the end (``CLOSE``) of what is not a run, ``run?number``. Who works in that run
+confirms it (``CLOSED``), as the end of a run is confirmed; who waits for another party asks that
+one, and confirms when it does. So parties that wait for each other get no answer. It tells a peer
+that the run goes on, and not which op; and not more often than each ``interval`` seconds.
 """
 
 from __future__ import annotations

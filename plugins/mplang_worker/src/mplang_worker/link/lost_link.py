@@ -1,4 +1,4 @@
-"""Why links between workers end, as the parties of a run are told."""
+"""Reasons why links between workers end, as the parties of a run are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class LostLink(StrEnum):
-    """Why a link has ended. All reasons are here: an MPC process can tell no other text."""
+    """Reason why a link has ended: a closed list, as an MPC process can tell no other text."""
 
     ABSENT = "there is none"
     CONNECTED_ANEW = "the peer connected anew"
@@ -14,7 +14,7 @@ class LostLink(StrEnum):
     HAS_ANOTHER_KEY = "the peer has another key"
     INTERRUPTED = "the reading was interrupted"
     IS_SILENT = "it does not answer"
-    IS_WRONG = "it sent what is not taken"
+    IS_WRONG = "it sent an unexpected message"
     MISTAKE = "a mistake here"
     READS_NOTHING = "it does not read what is sent to it"
     SHUTDOWN = "the worker ends"

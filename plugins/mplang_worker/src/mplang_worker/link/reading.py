@@ -13,7 +13,7 @@ GRACE = 0.002  # seconds in which nobody reads, after which the standing reader 
 
 
 class SharedReading:
-    """Who reads a connection. A message that wakes no other thread costs half.
+    """Reader of a connection, shared by threads. A message that wakes no other thread costs half.
 
     One waiting thread leads: it reads, whoever the messages are for, until its own has come. Then
     it calls one of those that follow. While nobody waits, the standing reader leads. It lets the

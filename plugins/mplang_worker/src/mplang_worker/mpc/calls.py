@@ -25,7 +25,7 @@ log = logging.getLogger("mplang.http.engine")
 
 
 class _Reply(msgspec.Struct):
-    """What the MPC process answers: it is checked like what a peer sends."""
+    """Answer of the MPC process, checked like a peer's message."""
 
     traffic: dict[str, tuple[int, int, int, int]]
     ok: Any = None

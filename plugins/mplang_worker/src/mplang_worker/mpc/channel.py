@@ -61,7 +61,7 @@ def receive(sock: socket.socket, limit: int) -> tuple[Message, list[memoryview]]
         body = memoryview(message["body"])
     sizes = message.get("sizes", [])
     if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError("a message whose sizes are none")
+        raise ValueError("a message with invalid sizes")
     if sum(sizes) != body.nbytes:
         raise ValueError(f"a message with {body.nbytes} bytes that says {sum(sizes)}")
     parts, at = [], 0

@@ -1,4 +1,4 @@
-"""What an engine passes on of the failures that its MPC process tells.
+"""Filter for failures that an MPC process reports to its engine.
 
 Peers may have taken that process over. It has operands, and the text of a failure goes to the
 coordinator where the transport failed or no op ran. So what leaves the engine is one of the texts

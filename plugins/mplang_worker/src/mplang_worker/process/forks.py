@@ -304,7 +304,7 @@ def how_ended(code: int) -> str:
 
 
 def _runs(pid: int) -> bool:
-    """Return whether a process that is no child of this one runs."""
+    """Return whether a process that is not a child of this one runs."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""What a process that was forked from the warm one keeps of files: its own folder, or nothing."""
+"""File access of a process forked from the warm one: its own folder, or none."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def keep_own(spec: NativeSpec, folder: str, size: int, *, insecure: bool) -> Non
         give_up_writing()
         return
     if not folder:
-        raise RunError(
-            "it needs a folder in memory, and /dev/shm is none that can be written to", code="C015"
-        )
+        raise RunError("it needs a folder in memory, and /dev/shm is not writable", code="C015")
     if not landlock_version() and not insecure:
         raise RunError(
             "it runs programs, and this kernel has no Landlock, by which it could run no others; "

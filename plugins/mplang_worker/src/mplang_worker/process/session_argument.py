@@ -1,4 +1,4 @@
-"""What the processes of a session are started with."""
+"""Start arguments of the processes of a session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class SessionArgument(msgspec.Struct, frozen=True, kw_only=True):
-    """What each process of a session is started with, and a checker with nothing else.
+    """Start argument of each process of a session, and the only one of a checker.
 
     Attributes:
         config: the part of the worker's configuration that engines know, in JSON.
@@ -26,7 +26,7 @@ class SessionArgument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EngineArgument(SessionArgument, frozen=True, kw_only=True):
-    """What a process that has links is started with: an engine, or an MPC process.
+    """Start argument of a process with links: an engine, or an MPC process.
 
     Attributes:
         timeout: seconds that a party waits for a message.

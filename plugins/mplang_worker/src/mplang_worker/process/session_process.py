@@ -1,4 +1,4 @@
-"""What the engine and the MPC process of a session do first: limits, confinement, and a name."""
+"""First steps of the processes of a session: limits, confinement, and a name."""
 
 from __future__ import annotations
 

@@ -234,8 +234,8 @@ class _OwnCertificate(NamedTuple):
         ]
         if names != [name]:
             raise ConfigError(
-                f"{files.cert} is of {', '.join(map(repr, names)) or 'nobody'}, so nobody would "
-                f"take this worker for {name}",
+                f"{files.cert} is of {', '.join(map(repr, names)) or 'nobody'}, so peers would not "
+                f"accept this worker as {name}",
                 code="C004",
             )
         now = datetime.datetime.now(datetime.UTC)

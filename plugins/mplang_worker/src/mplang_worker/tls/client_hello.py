@@ -1,4 +1,4 @@
-"""Which end of a link a TLS client hello is for."""
+"""Addressed end of a link in a TLS client hello."""
 
 from __future__ import annotations
 

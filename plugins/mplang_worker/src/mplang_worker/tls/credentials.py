@@ -125,7 +125,7 @@ class Authority:
 
         Raises:
             ConfigError: the certificate of the party is not valid now.
-            AdmissionError: it is no such key.
+            AdmissionError: it is not such a key.
         """
         now, mine = datetime.datetime.now(datetime.UTC), self._chain[0]
         if not mine.not_valid_before_utc <= now <= mine.not_valid_after_utc:

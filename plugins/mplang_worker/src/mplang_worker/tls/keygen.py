@@ -60,7 +60,7 @@ def make_certificates(
     for found in [folder / file for file in sorted(existing)]:
         if not replace:
             raise ConfigError(
-                f"{found} is there already, and a key is not overwritten; remove it, or take "
+                f"{found} exists already, and a key is not overwritten; remove it, or take "
                 "another folder",
                 code="C004",
             )

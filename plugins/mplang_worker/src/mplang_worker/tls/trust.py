@@ -139,7 +139,7 @@ def _name_of(party: x509.Certificate) -> str:
         raise ValueError(f"a certificate has one common name, got {len(names)}")
     stated = party.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     if names[0] not in stated.get_values_for_type(x509.DNSName):
-        raise ValueError(f"the common name {names[0][:100]!r} is no DNS name of the certificate")
+        raise ValueError(f"the common name {names[0][:100]!r} is not a DNS name of the certificate")
     return names[0]
 
 

@@ -18,7 +18,8 @@ _MAPS = {0xDE: 2, 0xDF: 4}
 def count_items(data: Buffer, limit: int) -> int:
     """Count the items of a MessagePack document: numbers, strings, lists and so on.
 
-    An empty list has one byte in the document and 64 in memory, so the number of bytes is no limit.
+    An empty list has one byte in the document and 64 in memory, so the number of bytes is not a
+    limit.
 
     Args:
         data: the document.
@@ -71,4 +72,4 @@ def _long(view: memoryview, at: int, code: int) -> tuple[int, int, int]:
             if scale:
                 return 0, size * scale, width
             return size + (table is _EXTENSIONS), 0, width
-    raise WireError("it is no MessagePack", code="L005")
+    raise WireError("it is not MessagePack", code="L005")

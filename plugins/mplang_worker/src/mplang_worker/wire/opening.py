@@ -25,7 +25,7 @@ MAX_OPENING = 1 << 20  # bytes
 
 
 class Logs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a party remembers of its peers' logs.
+    """Peers' log heads that a party remembers.
 
     Attributes:
         gated: whether it has a gate, and tells its peers when that permits a run.
@@ -40,7 +40,7 @@ NO_LOGS = Logs()
 
 
 class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a worker was shown of a run, as SHA-256 in hex, and what it knows of its inputs.
+    """View of a run at a worker, as SHA-256 in hex, and its knowledge of the inputs.
 
     Attributes:
         run: coordinator, session and run.
@@ -106,7 +106,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
             return _held.decode(self.stored)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise WireError(
-                f"what a party tells of its storage is damaged: {error}", code="L005"
+                f"a party's description of its storage is damaged: {error}", code="L005"
             ) from None
 
     @classmethod

@@ -101,7 +101,7 @@ class SessionRequest(msgspec.Struct, frozen=True):
 
         Raises:
             RequestError: the request is malformed, for another worker, or names a party
-                that is no peer.
+                that is not a peer.
         """
         try:
             request = _decode(_session_decoder, data)
@@ -110,7 +110,7 @@ class SessionRequest(msgspec.Struct, frozen=True):
             raise
         names = [party.name for party in request.parties]
         if len(set(names)) != len(names):
-            raise RequestError(422, "parties", "each party has a worker of its own")
+            raise RequestError(422, "parties", "each party needs its own worker")
         if request.rank >= len(names) or names[request.rank] != config.name:
             raise RequestError(421, "another-worker", f"this is worker {config.name}")
         for party in request.parties:
@@ -131,13 +131,13 @@ class SessionRequest(msgspec.Struct, frozen=True):
         known = None if config.peers is None else config.peers.get(party.name)
         if config.tls is not None:
             if known is None:
-                raise RequestError(403, "no-peer", f"{party.name} is no peer of {config.name}")
+                raise RequestError(403, "no-peer", f"{party.name} is not a peer of {config.name}")
         elif config.peers is not None and known != party.address:
             raise RequestError(
                 403,
                 "no-peer",
-                f"{party.name} at {party.address} is no peer of {config.name}; without tls the "
-                "address is all that tells who it is",
+                f"{party.name} at {party.address} is not a peer of {config.name}; without tls only "
+                "the address identifies it",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a run would do, as the process that analyses programs tells it to the front."""
+"""Facts about a run, from the checker for the front."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one run would do.
+    """Facts about one run.
 
     Attributes:
         program: what its program does with the labels of the inputs, as :class:`ProgramFacts`.
@@ -77,7 +77,7 @@ class RunFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class ProgramFacts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a program does at all parties, over the labels of its inputs.
+    """Facts about a program at all parties, over the labels of its inputs.
 
     Attributes:
         program: digest of the program.
@@ -191,7 +191,7 @@ def _numbers(given: Input) -> Numbers | None:
 
 def _plain(value: Any) -> list[int]:
     if not isinstance(value, Mask):
-        raise TypeError(f"a {type(value).__name__} is no fact")
+        raise TypeError(f"a {type(value).__name__} is not a fact")
     return list(value)
 
 

@@ -15,7 +15,7 @@ from mplang_worker.base.errors import RequestError
 
 
 def check_name(name: str) -> None:
-    """Check the name of a value that is no public input.
+    """Check the name of a value that is not a public input.
 
     Raises:
         RequestError: it looks like that of one.
