@@ -158,6 +158,10 @@ ELSEWHERE: dict[str, str] = {
     'mp.put("P0", pyarrow.table({"name": ["a", "b"]}))': MISTAKES
     + "test_strings_are_columns_of_tables",
     "mp.remove(□, □)": STORED + "test_values_are_replaced_and_removed",
+    "mp.evaluate(host, compiled, x)": MISTAKES + "test_a_compiled_function_is_called",
+    "mp.introspect.list_ops()": "plugins/mplang_cli/tests/test_introspection.py::"
+    "test_the_answers_are_plain_data_and_complete",
+    "mp.store(x, 'name')": STORED + "test_values_are_replaced_and_removed",
     "mp.store(□)": STORED + "test_values_are_replaced_and_removed",
     "mp.dataset(…)": "plugins/mplang_ibis/tests/test_sql_text.py::test_a_select_over_a_data_set",
     't.alias("people")': "plugins/mplang_ibis/tests/test_compile.py::"

@@ -45,8 +45,7 @@ def variance(total: Array, squares: Array, count: Array, most: int, *, sample: b
     """
     numerator = count * squares - total * total
     cut = max(0, NUMERATOR - most)
-    bounds = jnp.array([[1], [2**most]])
-    spreads, large = jnp.stack([numerator, numerator]) >= bounds  # in one round
+    spreads, large = numerator > 0, numerator >= 2**most
     dividend = jnp.where(large, numerator >> cut, numerator).astype("float64")
     units, others = jnp.maximum(count, 1), jnp.maximum(count - 1 if sample else count, 1)
     made = dividend / units.astype("float64") / others.astype("float64")
