@@ -92,8 +92,8 @@ def _traced(fn: Callable[P, R], opcode: str | None = None) -> Callable[P, R]:
         ctx = find_ctx(flatten((args, kwargs))[0])
         if isinstance(ctx, InterpContext):
             root = TraceContext(ctx.cluster_spec, ctx)
-            how, body = (_trace_anew, wrapped) if opcode == "func.launch" else (tracing, fn)
-            return apply(ctx, how(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+            body = wrapped if opcode == "func.launch" else fn
+            return apply(ctx, tracing(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
         if opcode and isinstance(ctx, TraceContext):
             return call_op(ctx, opcode, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
         leaves, spec = flatten((args, kwargs))

@@ -75,7 +75,8 @@ def trace_once(
     Names that the function itself assigns, such as a counter of its calls, are ignored.
     """
     leaves, _ = read_args(args, kwargs)
-    if not isinstance(fn, FunctionType) or not all(map(_is_fixed, leaves)):
+    of_user = fn.__wrapped__ if hasattr(fn, "__mplang_function__") else fn  # type: ignore[attr-defined]
+    if not isinstance(of_user, FunctionType) or not all(map(_is_fixed, leaves)):
         return trace(ctx, fn, *args, **kwargs)
     owner = _cache_owner(ctx)
     kept = owner.traced.setdefault(fn, {})
@@ -83,7 +84,7 @@ def trace_once(
     at_host = not isinstance(owner, TraceContext)
     if key in kept:
         around, entries, known = kept[key]
-        same = list(map(id, around)) == list(map(id, free_variables(fn)))
+        same = list(map(id, around)) == list(map(id, free_variables(of_user)))
         same = same and all(entry.is_in(ctx.known_catalogue()) for entry in entries)
         same = same and not (at_host and any(map(_may_change, around)))
         if same and _all_in(known.captures, around, ctx):
@@ -92,7 +93,7 @@ def trace_once(
         ctx.entries = []
     tfn = trace(ctx, fn, *args, **kwargs)
     if not (at_host and tfn.captures):  # a host must not keep values alive
-        kept[key] = list(free_variables(fn)), ctx.entries if at_host else [], tfn
+        kept[key] = list(free_variables(of_user)), ctx.entries if at_host else [], tfn
     return tfn
 
 
