@@ -170,7 +170,7 @@ ELSEWHERE: dict[str, str] = {
 }
 # words that follow "mplang" in a sentence
 PROSE = {"and", "asks", "assumes", "brings", "is", "lists", "looks", "makes", "or", "takes"}
-PROSE |= {"test", "that", "without", "writes"}
+PROSE |= {"runs", "test", "that", "without", "writes"}
 
 
 def test_each_call_in_a_message_has_a_row():
