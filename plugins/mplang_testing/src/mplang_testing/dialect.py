@@ -119,7 +119,7 @@ def share(x: TensorType) -> ShareType:
         >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda x: mp.invoke(share, x), np.int64(4)))
         Traceback (most recent call last):
-        mplang_core.errors.DisclosureError: ... is a share; what is secret is not fetched...
+        mplang_core.errors.DisclosureError: ... is a share; secret values cannot be fetched...
     """
     return ShareType()
 
@@ -133,7 +133,7 @@ def make_key() -> KeyType:
         >>> with mp.Simulator(mp.ClusterSpec.simple(1)) as host:
         ...     mp.fetch(host, mp.evaluate(host, lambda: mp.invoke(make_key)))
         Traceback (most recent call last):
-        mplang_core.errors.DisclosureError: ... is a key; what is secret is not fetched...
+        mplang_core.errors.DisclosureError: ... is a key; secret values cannot be fetched...
     """
     return KeyType()
 
