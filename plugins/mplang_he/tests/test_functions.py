@@ -336,7 +336,7 @@ def test_what_is_under_two_keys_is_refused():
         made = mp.device("H")(lambda x: x * 2)(x)
         return mp.device("H2")(lambda a, b: a + b)(made, y)
 
-    with pytest.raises(errors.MPLangError, match="under one key"):
+    with pytest.raises(errors.MPLangError, match="need the same key"):
         assert mp.compile(program, cluster_spec=wide).program
 
 
