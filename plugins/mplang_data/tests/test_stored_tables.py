@@ -252,7 +252,7 @@ def evaluate(host, table):
     [("scores", "duckdb:x#t"), ("a/..", "duckdb:x#t"), ("a/b", "csv:x#t"), ("a/b", "duckdb:x")],
 )
 def test_wrong_tables_are_told(tmp_path, key, place):
-    with pytest.raises(ConfigError, match="sink.*(analyst/scores|no name|such as duckdb)"):
+    with pytest.raises(ConfigError, match="sink.*(analyst/scores|not a name|such as duckdb)"):
         read_sink({"folder": "sink", "tables": {key: place}}, str(tmp_path))
 
 

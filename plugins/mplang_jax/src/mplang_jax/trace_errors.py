@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ LEAKED = (
     "a value leaked out of the function that it was traced in, which has ended; return it from "
     "that function, and pass what the call gives as an argument"
 )
+
+_TRACING = frozenset({"jax", "jaxlib", "numpy", "optree"})
 
 _DETAIL = re.compile(
     r"The (output of|input carry|size argument|error arose)|It arose in|'\w+' argument of|When jit"
@@ -57,13 +60,20 @@ def _own(error: Exception) -> list[Location]:
 
 
 def _frames(error: Exception) -> list[tuple[str, Location]]:
-    """Return the frames that are not of the framework or JAX: the package and the line of each."""
+    """Return the frames of the user and of libraries that he calls: package and line of each."""
     found = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__", ""))
-        if not is_skipped(module):
-            found.append((module.partition(".")[0], Location(frame.f_code.co_filename, line)))
+        package = module.partition(".")[0]
+        if _is_called(package) or not is_skipped(module):
+            found.append((package, Location(frame.f_code.co_filename, line)))
     return found
+
+
+def _is_called(package: str) -> bool:
+    """Return whether it is a library that the user calls, as pandas, and no part of tracing."""
+    own = package.startswith("mplang_") or package in _TRACING or package in sys.stdlib_module_names
+    return not own and is_installed(package)
 
 
 def _advice(error: Exception) -> str:
