@@ -67,7 +67,7 @@ def common_kind(a: str, b: str) -> KeyKind:
         KeyKind(name='decimal', scale=4)
         >>> common_kind("int64", "string")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        TypeError: int64 does not match string: no value of one equals a value of the other; cast ...
+        TypeError: int64 does not match string: no value of one equals a value of the other; ...
     """
     kinds = kind_of(a), kind_of(b)
     if kinds[0].name != kinds[1].name:
