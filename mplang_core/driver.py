@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload, run
 
 from mplang_core.display import Displayed
 from mplang_core.edsl import InterpVar, TraceContext, TracedFunction, TraceVar, apply, trace
-from mplang_core.edsl.context import CatalogueEntry, Cluster, given_catalogue
+from mplang_core.edsl.context import CatalogueEntry, Cluster, MPObject, given_catalogue
 from mplang_core.edsl.trace_cache import fits, signature
 from mplang_core.errors import ConfigError, DisclosureError, TraceError
 from mplang_core.feop import flatten, unflatten
@@ -72,7 +72,8 @@ class CompiledFunction(Displayed, Generic[R]):
 
     def __init__(self, fn: Callable[..., R], cluster_spec: Cluster | None) -> None:
         if not callable(fn):
-            raise TraceError(f"{at()}expected a function, before its arguments, got {fn!r:.40}")
+            got = repr(fn) if isinstance(fn, MPObject) else f"a {type(fn).__name__}"
+            raise TraceError(f"{at()}expected a function, before its arguments, got {got}")
         self.fn = fn
         self.cluster_spec = cluster_spec
         self._catalogue = given_catalogue.get()

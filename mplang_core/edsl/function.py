@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from mplang_core.edsl.context import MPObject, find_ctx
 from mplang_core.edsl.interp import InterpContext
 from mplang_core.edsl.trace_cache import trace_once
-from mplang_core.edsl.traced_function import TracedFunction, apply, call_op
+from mplang_core.edsl.traced_function import apply, call_op
 from mplang_core.edsl.tracer import TraceContext, trace
 from mplang_core.feop import flatten, unflatten
 
@@ -85,17 +85,19 @@ def launch(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def _traced(fn: Callable[P, R], opcode: str | None = None) -> Callable[P, R]:
-    tracing = trace_once if opcode else _trace_anew
-
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         ctx = find_ctx(flatten((args, kwargs))[0])
         if isinstance(ctx, InterpContext):
             root = TraceContext(ctx.cluster_spec, ctx)
             body = wrapped if opcode == "func.launch" else fn
-            return apply(ctx, tracing(root, body, args, kwargs), *args, **kwargs)  # type: ignore[no-any-return]
+            if opcode:
+                tfn = trace_once(root, body, args, kwargs, fn)
+            else:
+                tfn = trace(root, fn, *args, **kwargs)
+            return apply(ctx, tfn, *args, **kwargs)  # type: ignore[no-any-return]
         if opcode and isinstance(ctx, TraceContext):
-            return call_op(ctx, opcode, tracing(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
+            return call_op(ctx, opcode, trace_once(ctx, fn, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
         leaves, spec = flatten((args, kwargs))
         here = [ctx.adopt(leaf) if isinstance(leaf, MPObject) else leaf for leaf in leaves]
         args_here, kwargs_here = unflatten(spec, here)
@@ -103,9 +105,3 @@ def _traced(fn: Callable[P, R], opcode: str | None = None) -> Callable[P, R]:
 
     wrapped.__mplang_function__ = True  # type: ignore[attr-defined]
     return wrapped
-
-
-def _trace_anew(
-    ctx: TraceContext, fn: Callable[..., Any], args: Any, kwargs: Any
-) -> TracedFunction:
-    return trace(ctx, fn, *args, **kwargs)

@@ -64,7 +64,11 @@ def _key(leaf: Any, world: Mask) -> Hashable:
 
 
 def trace_once(
-    ctx: TraceContext, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ctx: TraceContext,
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    of_user: Callable[..., Any] | None = None,
 ) -> TracedFunction:
     """Return the cached trace of a function in the same program, or trace it.
 
@@ -73,9 +77,16 @@ def trace_once(
     reads an array, a list, a dict or an object with attributes, which may have changed. Within a
     program, mutations of such an object are not detected, as with ``jax.jit``.
     Names that the function itself assigns, such as a counter of its calls, are ignored.
+
+    Args:
+        ctx: the trace.
+        fn: the function.
+        args: its arguments.
+        kwargs: its keyword arguments.
+        of_user: the function whose free variables count, if that is not ``fn``.
     """
     leaves, _ = read_args(args, kwargs)
-    of_user = fn.__wrapped__ if hasattr(fn, "__mplang_function__") else fn  # type: ignore[attr-defined]
+    of_user = of_user or fn
     if not isinstance(of_user, FunctionType) or not all(map(_is_fixed, leaves)):
         return trace(ctx, fn, *args, **kwargs)
     owner = _cache_owner(ctx)

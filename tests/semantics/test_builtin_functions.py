@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import toy
@@ -135,6 +137,22 @@ def test_a_function_that_calls_one_of_a_device_is_traced_once_at_a_host(simulate
 
 class Settings:
     by = 2
+
+
+@pytest.mark.parametrize("declare", [mp.builtin_function, mp.launch])
+def test_a_function_around_one_of_mplang_reads_what_it_names_itself(simulate, declare):
+    by, inner = 2, mp.function(lambda x: add(x, x))
+
+    @declare
+    @functools.wraps(inner)
+    def fn(x):
+        return mp.invoke(toy.scale, inner(x), by=by)
+
+    sim = simulate(2)
+    with mp.with_ctx(sim):
+        assert mp.fetch(sim, fn(mp.constant(1)))[0] == 4
+        by = 3
+        assert mp.fetch(sim, fn(mp.constant(1)))[0] == 6
 
 
 @pytest.mark.parametrize("declare", [mp.builtin_function, mp.launch, mp.function])

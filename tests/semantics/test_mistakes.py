@@ -191,6 +191,9 @@ def test_a_program_that_was_called_instead_of_handed_over(simulate):
         mp.evaluate(sim, double(value))
     with pytest.raises(TraceError, match=line):
         mp.compile(double(value), cluster_spec=sim.cluster_spec)
+    with pytest.raises(TraceError, match=r"(?m)before its arguments, got a dict$") as refused:
+        mp.evaluate(sim, {"salary": [1234]})
+    assert "1234" not in str(refused.value)  # what is there may be data
     np.testing.assert_allclose(mp.fetch(sim, mp.evaluate(sim, double, value)), X * 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mplang_analysis.ext import quoted
+from mplang_analysis.ext import cut_end, quoted
 
 from mplang_cli.artifact.cluster import ClusterSummary
 from mplang_cli.artifact.container import Source, read
@@ -30,7 +30,7 @@ from mplang_core.ext import (
     to_bytes,
 )
 
-SHOWN = 500  # characters of what an artifact takes and gives, at a prompt
+SHOWN = 500  # columns of what an artifact takes and gives, at a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,7 @@ class Artifact:
     program: Program
 
     def __repr__(self) -> str:
-        text = f"{quoted(self.name)}: {self.signature}"
-        return f"<Artifact {text if len(text) <= SHOWN else text[:SHOWN] + '…'}>"
+        return f"<Artifact {cut_end(f'{quoted(self.name)}: {self.signature}', SHOWN)}>"
 
     @property
     def name(self) -> str:
