@@ -72,8 +72,7 @@ class CompiledFunction(Displayed, Generic[R]):
 
     def __init__(self, fn: Callable[..., R], cluster_spec: Cluster | None) -> None:
         if not callable(fn):
-            got = repr(fn) if isinstance(fn, MPObject) else f"a {type(fn).__name__}"
-            raise TraceError(f"{at()}expected a function, before its arguments, got {got}")
+            raise TraceError(f"{at()}expected a function, before its arguments, got {_named(fn)}")
         self.fn = fn
         self.cluster_spec = cluster_spec
         self._catalogue = given_catalogue.get()
@@ -173,6 +172,11 @@ class Runnable(Protocol):
 
     def run(self, host: SimpHost, *args: object, **kwargs: object) -> object:
         """Run it on a host, as :func:`evaluate` does."""
+
+
+def _named(given: object) -> str:
+    """Return what was given, without what may be data."""
+    return repr(given) if isinstance(given, MPObject) else f"a {type(given).__name__}"
 
 
 @of_user
