@@ -174,9 +174,9 @@ class Runnable(Protocol):
         """Run it on a host, as :func:`evaluate` does."""
 
 
-def _named(given: object) -> str:
+def _named(value: object) -> str:
     """Return what was given, without what may be data."""
-    return repr(given) if isinstance(given, MPObject) else f"a {type(given).__name__}"
+    return repr(value) if isinstance(value, MPObject) else f"a {type(value).__name__}"
 
 
 @of_user
